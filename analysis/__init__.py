@@ -1,0 +1,1 @@
+"""The wiring: configuration, datasets, processors, run folder, workflow, command line."""

@@ -1,0 +1,1 @@
+"""A histogram or a result record in, a Figure out."""

@@ -1,0 +1,1 @@
+"""Physics of events: arrays in, arrays out."""

@@ -1,0 +1,65 @@
+"""The ntuple contract: what a Belle II ntuple must hold, and how its branches are named.
+
+Our columns (left) are found in the file under a branch of the same name, under the branch that
+the configuration gives, or under a basf2 expression such as `daughter(0, px)`, which basf2 writes
+to ROOT in escaped form: `daughter__bo0__cm__sppx__bc`. Energies and momenta in GeV in the lab
+frame, angles in rad. NaN means missing, as in basf2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+MOMENTA = tuple(
+    f"mu_{charge}_{part}" for charge in ("plus", "minus") for part in ("px", "py", "pz", "e")
+)
+
+# Columns of the preselection; a cut whose column the ntuple lacks is an error, unless it is off.
+CUT_COLUMNS = {
+    "mu_plus_id": "muonID of the mu+",
+    "mu_minus_id": "muonID of the mu-",
+    "extra_energy": "energy in the calorimeter not assigned to the muons, GeV",
+    "photon_recoil_angle": "angle between the recoil and the nearest photon, rad; NaN if no photon",
+}
+
+# Used where present: the beams of the run, else those of the configuration.
+BEAM_COLUMNS = ("beam_px", "beam_py", "beam_pz", "beam_e")
+ECMS_COLUMN = "ecms"
+
+# basf2 writes these by itself. Together the first five are the identity of a row.
+KEY_BRANCHES = ("__experiment__", "__run__", "__event__", "__production__", "__candidate__")
+CANDIDATES_BRANCH = "__ncandidates__"
+WEIGHT_BRANCH = "__weight__"
+
+# Our simulation uses basf2's names for the beams.
+DEFAULT_BRANCHES: Mapping[str, str] = {
+    **{name: name for name in (*MOMENTA, *CUT_COLUMNS)},
+    "beam_px": "beamPx",
+    "beam_py": "beamPy",
+    "beam_pz": "beamPz",
+    "beam_e": "beamE",
+    "ecms": "Ecms",
+    "weight": "weight",
+}
+
+_ESCAPES = {
+    " ": "__sp",
+    ",": "__cm",
+    "(": "__bo",
+    ")": "__bc",
+    ".": "__pt",
+    "+": "__pl",
+    "-": "__mi",
+    "*": "__mu",
+    "/": "__sl",
+    "^": "__ha",
+    ":": "__cl",
+    "=": "__eq",
+    "<": "__st",
+    ">": "__gt",
+    "[": "__so",
+    "]": "__sc",
+    "{": "__co",
+    "}": "__cc",
+}

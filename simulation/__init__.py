@@ -1,0 +1,1 @@
+"""Tree-level generators, ISR and a detector: credible Belle II-style ntuples."""
