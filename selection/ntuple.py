@@ -63,3 +63,50 @@ _ESCAPES = {
     "{": "__co",
     "}": "__cc",
 }
+
+
+class MissingBranchError(Exception):
+    """A column of the contract is not in the file."""
+
+
+def escape(expression: str) -> str:
+    """Branch name that basf2 gives a variable: `daughter(0, px)` -> `daughter__bo0__cm__sppx__bc`.
+
+    Letters, digits and underscores stay; what has no escape is dropped (MakeROOTCompatible).
+    """
+    return "".join(
+        c if (c.isascii() and c.isalnum()) or c == "_" else _ESCAPES.get(c, "") for c in expression
+    )
+
+
+def find_branch(wanted: str, present: Collection[str]) -> str | None:
+    """The branch meant by a plain name, an alias or a basf2 expression; None if there is none."""
+    if wanted in present:
+        return wanted
+    escaped = escape(wanted)
+    return escaped if escaped in present else None
+
+
+def nearest(wanted: str, present: Collection[str]) -> list[str]:
+    """The three most similar branch names, for an error message; letter case does not count."""
+    by_fold = {name.casefold(): name for name in present}
+    close = difflib.get_close_matches(escape(wanted).casefold(), by_fold, n=3, cutoff=0.3)
+    return [by_fold[name] for name in close]
+
+
+def resolve(columns: Mapping[str, str], present: Collection[str], *, where: str) -> dict[str, str]:
+    """Our column -> branch in this file, for every column asked for.
+
+    columns maps our names to branch names or expressions; the first that is missing is an error.
+    """
+    found = {column: find_branch(wanted, present) for column, wanted in columns.items()}
+    for column, branch in found.items():
+        if branch is None:
+            wanted = columns[column]
+            msg = (
+                f"{where} has no branch {wanted!r} for the column {column!r} "
+                f"(nearest: {', '.join(nearest(wanted, present)) or 'none'}); "
+                f"name the right branch under 'columns:' in the configuration"
+            )
+            raise MissingBranchError(msg)
+    return {column: branch for column, branch in found.items() if branch is not None}

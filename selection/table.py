@@ -56,7 +56,9 @@ class EventTable:
 
     def take(self, rows: BoolArray | IntArray) -> EventTable:
         """The rows chosen by a mask or an index array, as a new table."""
-        columns = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "sample_names"}
+        columns = {
+            f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "sample_names"
+        }
         return replace(self, **columns)
 
 

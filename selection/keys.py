@@ -1,0 +1,48 @@
+"""Identity of an event as one 64-bit number.
+
+    key = mix(... mix(mix(name) ^ experiment) ... ^ candidate)        mix: splitmix64's finaliser
+
+Two rows of one data set with the same five numbers have the same key; other rows collide with
+probability 2^-64 per pair (1e-6 for ten million events). The key is uniform, so any share of the
+events can be set aside by comparing it with a threshold. It depends on nothing but the event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import numba as nb
+import numpy as np
+import numpy.typing as npt
+
+from selection.ntuple import KEY_BRANCHES
+
+
+@nb.njit(nogil=True, cache=True)
+def _absorb(key, values):  # type: ignore[no-untyped-def]
+    for i in range(len(key)):
+        z = key[i] ^ np.uint64(values[i])
+        z = z + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        key[i] = z ^ (z >> np.uint64(31))
+
+
+def event_keys(
+    name: str, columns: Mapping[str, npt.NDArray[np.integer]], n: int
+) -> npt.NDArray[np.uint64]:
+    """Key of each of n events of the data set `name`; branches that are absent count as zero."""
+    start = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+    key = np.full(n, start, np.uint64)
+    zero = np.zeros(n, np.int64)
+    for branch in KEY_BRANCHES:
+        _absorb(key, np.ascontiguousarray(columns.get(branch, zero), np.int64))
+    return key
+
+
+def repeated(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """Rows whose key stands in an earlier row already, in rising order."""
+    order = np.argsort(key, kind="stable")
+    again = key[order][1:] == key[order][:-1]
+    return np.sort(order[1:][again])
