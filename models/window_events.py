@@ -1,0 +1,146 @@
+"""Events as the mass windows see them, and what a cut on the score leaves of them.
+
+    B_k   = sum of w over background in window k with score >= cut_k
+    eps_k = sum of w over signal of mass k in its own window with score >= cut_k
+
+An event passes if its score >= the cut, everywhere in this project; a nan score never passes.
+Background lies in every window of its span [first, stop), signal counts only in the window of
+its own mass. Sums are float64: the weights of one window span four orders of magnitude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from selection.table import BoolArray, EventTable, FloatArray, IntArray
+from selection.windows import MassWindows, hypothesis_index, window_span
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WindowEvents:
+    """Rows of a table that lie in windows; signal is ordered by window, background by `first`.
+
+    The order makes the tables of neighbouring windows stay in the cache during a sweep.
+    """
+
+    signal_row: Rows  # (n_signal,) rows of the table
+    signal_start: Rows  # (n_windows + 1,) signal of window k is [start[k], start[k + 1])
+    signal_weight: Floats  # (n_signal,)
+    background_row: Rows  # (n_background,)
+    background_first: npt.NDArray[np.int16]  # (n_background,)
+    background_stop: npt.NDArray[np.int16]  # (n_background,)
+    background_weight: Floats  # (n_background,)
+
+    @property
+    def n_windows(self) -> int:
+        return len(self.signal_start) - 1
+
+    @property
+    def has_negative_weights(self) -> bool:
+        return bool((self.signal_weight < 0).any() or (self.background_weight < 0).any())
+
+    def scaled(self, factor: float) -> WindowEvents:
+        """The same events with all weights times `factor`, for a part that stands for the whole."""
+        return replace(
+            self,
+            signal_weight=self.signal_weight * factor,
+            background_weight=self.background_weight * factor,
+        )
+
+
+def window_events(
+    table: EventTable, windows: MassWindows, *, rows: BoolArray | None = None
+) -> WindowEvents:
+    """Signal in its own window and background in any window; `rows` (n_events,) restricts both."""
+    own = hypothesis_index(windows, table.signal_mass_gev)
+    first, stop = window_span(windows, table.recoil_mass2_gev2)
+    wanted = np.ones(len(table), dtype=bool) if rows is None else rows
+
+    signal = np.flatnonzero(wanted & (own >= 0) & (first <= own) & (own < stop))
+    signal = signal[np.argsort(own[signal], kind="stable")]
+    background = np.flatnonzero(wanted & ~table.is_signal & (first < stop))
+    background = background[np.argsort(first[background].astype(np.int16), kind="stable")]
+    return WindowEvents(
+        signal_row=signal,
+        signal_start=np.searchsorted(own[signal], np.arange(len(windows) + 1)),
+        signal_weight=table.weight[signal],
+        background_row=background,
+        background_first=first[background].astype(np.int16),
+        background_stop=stop[background].astype(np.int16),
+        background_weight=table.weight[background],
+    )
+
+
+@dataclass(frozen=True)
+class WindowSums:
+    """Sums over the events that pass the cut of each window; every array is (n_windows,)."""
+
+    signal: Floats  # sum of weights: the efficiency
+    signal_w2: Floats  # sum of squared weights
+    background: Floats  # sum of weights: expected events
+    background_w2: Floats
+    background_largest: Floats  # largest |weight| among the passing events
+
+
+def passes(score: FloatArray, cut: float | FloatArray) -> BoolArray:
+    """True where score >= cut, compared in float64 so that a cut read back from a file agrees."""
+    result: BoolArray = np.asarray(score, dtype=np.float64) >= np.asarray(cut, dtype=np.float64)
+    return result
+
+
+def window_sums(events: WindowEvents, score: FloatArray, cut: float | FloatArray) -> WindowSums:
+    """score (n_events of the table,), cut one number or (n_windows,); nan cut: nothing passes."""
+    n = events.n_windows
+    cuts = np.broadcast_to(np.asarray(cut, dtype=np.float64), (n,)).copy()
+    scores = np.ascontiguousarray(score, dtype=np.float64)
+    own = np.repeat(np.arange(n, dtype=np.int16), np.diff(events.signal_start))
+    signal = _sums(scores, events.signal_row, own, own + np.int16(1), events.signal_weight, cuts)
+    background = _sums(
+        scores,
+        events.background_row,
+        events.background_first,
+        events.background_stop,
+        events.background_weight,
+        cuts,
+    )
+    return WindowSums(signal[0], signal[1], background[0], background[1], background[2])
+
+
+@numba.njit(cache=True, nogil=True)
+def _sums(
+    score: Floats, row: Rows, first: IntArray, stop: IntArray, weight: Floats, cut: Floats
+) -> Floats:
+    out = np.zeros((3, len(cut)))
+    for i in range(len(row)):
+        s, w = score[row[i]], weight[i]
+        for k in range(first[i], stop[i]):
+            if s >= cut[k]:
+                out[0, k] += w
+                out[1, k] += w * w
+                out[2, k] = max(out[2, k], abs(w))
+    return out
+
+
+def one_more_event(events: WindowEvents) -> Floats:
+    """w1 = sum w^2 / sum w of all background in each window, before any cut; (n_windows,).
+
+    B + w1 is the background if one more simulated event had passed. A window that no simulated
+    background reaches has w1 = 0: nothing is known there, and the caller must say so.
+    """
+    everything = window_sums(events, np.zeros(_table_size(events)), 0.0)
+    total = everything.background
+    w1 = np.zeros_like(total)
+    np.divide(everything.background_w2, total, out=w1, where=total > 0)
+    return w1
+
+
+def _table_size(events: WindowEvents) -> int:
+    last = [rows.max() + 1 for rows in (events.signal_row, events.background_row) if rows.size]
+    return int(max(last, default=0))
