@@ -1,0 +1,73 @@
+"""Dirac spinors and gamma matrices in the chiral basis, as numba kernels on tuples.
+
+    gamma^0 = [[0, 1], [1, 0]],  gamma^i = [[0, sigma_i], [-sigma_i, 0]]
+    u(p) = ( sqrt(p.sigma) xi,  sqrt(p.sigma_bar) xi )
+    v(p) = ( sqrt(p.sigma) xi, -sqrt(p.sigma_bar) xi )
+    sqrt(E -+ p.sigma) = (E + m -+ p.sigma) / sqrt(2 (E + m))
+
+Four-vectors are tuples (x, y, z, E), the order of the ntuple, contravariant. The spin basis xi is
+fixed (up, down along z): it has no singular direction, and only sums over spins are used.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TypeAlias
+
+import numba
+
+Vector: TypeAlias = tuple[float, float, float, float]
+Spinor: TypeAlias = tuple[complex, complex, complex, complex]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def spinor(p: Vector, m: float, spin: int, sign: float) -> Spinor:
+    """u (sign = 1) or v (sign = -1) of momentum p [GeV], spin 0 or 1; u_bar u = 2m."""
+    x, y, z, e = p
+    norm = 1 / sqrt(2 * (e + m))
+    if spin == 0:  # (e + m -+ p.sigma) (1, 0)
+        return (
+            norm * complex(e + m - z, 0),
+            norm * complex(-x, -y),
+            sign * norm * complex(e + m + z, 0),
+            sign * norm * complex(x, y),
+        )
+    return (
+        norm * complex(-x, y),
+        norm * complex(e + m + z, 0),
+        sign * norm * complex(x, -y),
+        sign * norm * complex(e + m - z, 0),
+    )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def slash(a, psi):  # type: ignore[no-untyped-def]
+    """gamma_mu a^mu psi; a real or complex."""
+    x, y, z, t = a
+    c0, c1, c2, c3 = psi
+    minus, plus = x - 1j * y, x + 1j * y
+    return (
+        (t - z) * c2 - minus * c3,
+        (t + z) * c3 - plus * c2,
+        (t + z) * c0 + minus * c1,
+        (t - z) * c1 + plus * c0,
+    )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def slash_plus_mass(a, m, psi):  # type: ignore[no-untyped-def]
+    """(gamma_mu a^mu + m) psi."""
+    c0, c1, c2, c3 = slash(a, psi)
+    return (c0 + m * psi[0], c1 + m * psi[1], c2 + m * psi[2], c3 + m * psi[3])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def bar_product(left: Spinor, right: Spinor) -> complex:
+    """left_bar . right."""
+    a0, a1, a2, a3 = left
+    return (
+        a0.conjugate() * right[2]
+        + a1.conjugate() * right[3]
+        + a2.conjugate() * right[0]
+        + a3.conjugate() * right[1]
+    )

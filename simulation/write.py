@@ -1,0 +1,171 @@
+"""Samples as Belle II-style ROOT ntuples.
+
+    TTree `variables`   one row per event that passes the loose preselection (simulation.detector)
+    TTree `metadata`    one entry: process, n_generated, cross section, sum of weights, seed, ...
+                        and `settings`, the recipe as JSON
+
+`weight` is in events per fb^-1 of the whole sample, N_eff = (sum w)^2 / sum w^2. muonID is 1 for
+every row: identification is part of the loose preselection (in the weight for background). A file
+appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import uproot
+
+from selection.ntuple import DEFAULT_BRANCHES, MOMENTA, WEIGHT_BRANCH
+from simulation.recipe import PROCESS_CODE, Recipe, SimulationError, recipe_from
+from simulation.samples import Sample, simulate
+
+log = logging.getLogger(__name__)
+
+TREE, METADATA = "variables", "metadata"
+EXPERIMENT = 1003  # Belle II's number of run-independent simulation
+ROWS_PER_BASKET = 500_000
+
+
+@dataclass(frozen=True)
+class SampleSummary:
+    """What a written file holds; N_eff and largest weight of the rows after the loose cuts."""
+
+    path: Path
+    rows: int
+    cross_section_fb: float
+    cross_section_error_fb: float
+    n_eff: float
+    max_weight_inv_fb: float
+    sum_of_weights_inv_fb: float
+
+
+def write_sample(recipe: Recipe, path: Path) -> SampleSummary:
+    """Make the sample and its file; complete or not at all, also when interrupted."""
+    sample = simulate(recipe)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        _write(recipe, sample, temporary)
+        temporary.replace(path)
+    finally:  # runs on KeyboardInterrupt too
+        temporary.unlink(missing_ok=True)
+    summary = _summary(sample, path)
+    log.info(
+        "%s: %d rows, %.6g events per fb^-1, N_eff %.0f, largest weight %.3g, sigma %.5g +- %.2g fb",
+        path.name,
+        summary.rows,
+        summary.sum_of_weights_inv_fb,
+        summary.n_eff,
+        summary.max_weight_inv_fb,
+        summary.cross_section_fb,
+        summary.cross_section_error_fb,
+    )
+    return summary
+
+
+def recorded_recipe(path: Path) -> Recipe:
+    """The recipe stored in a file of ours."""
+    try:
+        with uproot.open(path) as file:
+            settings = json.loads(file[METADATA]["settings"].array(library="np")[0])
+    except (OSError, KeyError, ValueError, IndexError, uproot.DeserializationError) as error:
+        msg = (
+            f"{path} is not a complete file of this simulation ({type(error).__name__}: "
+            f"{str(error).splitlines()[0] if str(error) else 'no detail'}); wanted a ROOT file "
+            f"with a tree {METADATA!r} that records its settings. Move it away or allow overwriting."
+        )
+        raise SimulationError(msg) from error
+    return recipe_from(settings)
+
+
+def _write(recipe: Recipe, sample: Sample, path: Path) -> None:
+    columns = _columns(recipe, sample)
+    about = _metadata(recipe, sample)
+    with uproot.recreate(path, compression=uproot.ZSTD(3)) as file:
+        tree = file.mktree(TREE, {name: values.dtype for name, values in columns.items()})
+        for start in range(0, max(len(sample.rows), 1), ROWS_PER_BASKET):
+            block = slice(start, start + ROWS_PER_BASKET)
+            tree.extend({name: values[block] for name, values in columns.items()})
+        types = {k: "string" if isinstance(v, str) else type(v) for k, v in about.items()}
+        file.mktree(METADATA, types).extend({name: [value] for name, value in about.items()})
+
+
+def _columns(recipe: Recipe, sample: Sample) -> dict[str, npt.NDArray[Any]]:
+    """Branch name -> column; float32 for what is measured, float64 for beams and weight."""
+    rows, n = sample.rows, len(sample.rows)
+    seen = dict(zip(MOMENTA, rows.seen.reshape(n, 8).T, strict=True))
+    true = {f"true_{k}": v for k, v in zip(MOMENTA, rows.true.reshape(n, 8).T, strict=True)}
+    mass = np.nan if recipe.mass_gev is None else recipe.mass_gev
+    single = {
+        WEIGHT_BRANCH: np.ones(n),
+        **seen,
+        "mu_plus_id": np.ones(n),
+        "mu_minus_id": np.ones(n),
+        "extra_energy": rows.extra_energy,
+        "recoil_theta": rows.recoil_theta,
+        "photon_recoil_angle": rows.photon_recoil_angle,
+        "generated_mass": np.full(n, mass),
+        **true,
+    }
+    px, py, pz, energy = recipe.beams.total
+    double = {
+        "Ecms": np.full(n, recipe.beams.sqrt_s_gev),
+        DEFAULT_BRANCHES["beam_e"]: np.full(n, energy),
+        DEFAULT_BRANCHES["beam_px"]: np.full(n, px),
+        DEFAULT_BRANCHES["beam_py"]: np.full(n, py),
+        DEFAULT_BRANCHES["beam_pz"]: np.full(n, pz),
+        DEFAULT_BRANCHES["weight"]: rows.weight,
+    }
+    code = PROCESS_CODE[recipe.process]
+    return {
+        "__experiment__": np.full(n, EXPERIMENT, np.int32),
+        "__run__": np.full(n, recipe.run, np.int32),
+        "__event__": np.arange(n, dtype=np.uint32),
+        "__production__": np.full(n, code, np.uint32),
+        "__candidate__": np.zeros(n, np.int32),
+        "__ncandidates__": np.ones(n, np.int32),
+        **{name: values.astype(np.float32) for name, values in single.items()},
+        **{name: values.astype(np.float64) for name, values in double.items()},
+        "process": np.full(n, code, np.int32),
+    }
+
+
+def _metadata(recipe: Recipe, sample: Sample) -> dict[str, Any]:
+    return {
+        "process": recipe.process,
+        "process_code": PROCESS_CODE[recipe.process],
+        "n_generated": recipe.n_generated,
+        "n_tried": sample.n_tried,
+        "cross_section_fb": sample.cross_section_fb,
+        "cross_section_error_fb": sample.cross_section_error_fb,
+        "sum_of_weights_inv_fb": float(sample.rows.weight.sum()),
+        "seed": recipe.seed,
+        "sqrt_s_gev": recipe.beams.sqrt_s_gev,
+        "mass_gev": float("nan") if recipe.mass_gev is None else recipe.mass_gev,
+        "part": recipe.part,
+        "parts": recipe.parts,
+        "version": version("punzi"),
+        "settings": json.dumps(recipe.settings(), sort_keys=True),
+    }
+
+
+def _summary(sample: Sample, path: Path) -> SampleSummary:
+    w = sample.rows.weight
+    total = float(w.sum())
+    return SampleSummary(
+        path=path,
+        rows=len(w),
+        cross_section_fb=sample.cross_section_fb,
+        cross_section_error_fb=sample.cross_section_error_fb,
+        n_eff=total**2 / float((w**2).sum()) if len(w) else 0.0,
+        max_weight_inv_fb=float(w.max(initial=0.0)),
+        sum_of_weights_inv_fb=total,
+    )
