@@ -1,0 +1,105 @@
+"""Samples as a person describes them: signal per mass, background, data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MassRange(Strict):
+    """Equally spaced masses, both ends included."""
+
+    first: float = Field(gt=0, description="lowest mass, GeV")
+    last: float = Field(gt=0, description="highest mass, GeV")
+    step: float = Field(gt=0, description="spacing, GeV")
+
+    @model_validator(mode="after")
+    def _rising(self) -> MassRange:
+        if self.last < self.first:
+            msg = f"last={self.last:g} lies below first={self.first:g}"
+            raise ValueError(msg)
+        if (self.last - self.first) / self.step > 10_000:
+            msg = f"more than 10 000 masses from {self.first:g} to {self.last:g} GeV"
+            raise ValueError(msg)
+        return self
+
+    def values(self) -> tuple[float, ...]:
+        count = round((self.last - self.first) / self.step + 1e-6)
+        # rounded to 0.1 MeV: 0.1 + 2 * 0.1 must be the mass called 0.3
+        return tuple(round(self.first + i * self.step, 4) for i in range(count + 1))
+
+
+class Simulate(Strict):
+    """How `punzi simulate` makes the files of this sample."""
+
+    process: Literal["signal", "taupair", "mumugamma", "eemumu"]
+    seed: int = Field(ge=0, lt=2**31, description="same seed, same events")
+    n_generated: int | None = Field(
+        None, gt=0, description="points generated over all parts (backgrounds)"
+    )
+    parts: int = Field(1, gt=0, le=9999, description="number of files; fills {part} in `files`")
+    isr: bool = Field(True, description="initial-state radiation")
+
+
+class _Sample(Strict):
+    files: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="paths, glob patterns or URLs, relative to the configuration file"
+    )
+    label: str | None = Field(None, description="text for legends; the sample's name if absent")
+    duplicates: Literal["error", "allow"] = Field("error", description="repeated events")
+    simulate: Simulate | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_file_is_a_list_of_one(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and isinstance(data.get("files"), str):
+            return {**data, "files": [data["files"]]}
+        return data
+
+
+ScaleFactors: TypeAlias = dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+
+
+class Signal(_Sample):
+    """Signal simulation: files per mass, found by {mass} or {mass_mev} in the pattern."""
+
+    kind: Literal["signal"]
+    masses_gev: MassRange | Annotated[tuple[float, ...], Field(min_length=1)]
+    n_generated: int = Field(gt=0, description="generated events per mass")
+    scale_factors: ScaleFactors = Field(
+        default_factory=dict, description="named corrections, multiplied into the weight"
+    )
+
+    @property
+    def masses(self) -> tuple[float, ...]:
+        if isinstance(self.masses_gev, MassRange):
+            return self.masses_gev.values()
+        return tuple(sorted(self.masses_gev))
+
+
+class Background(_Sample):
+    """Background simulation, normalised by its luminosity or by a weight per event."""
+
+    kind: Literal["background"]
+    luminosity_inv_fb: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="integrated luminosity of the sample, 1/fb"
+    )
+    weight: str | None = Field(None, description="branch with events per 1/fb")
+    scale_factors: ScaleFactors = Field(
+        default_factory=dict, description="named corrections, multiplied into the weight"
+    )
+
+
+class Data(_Sample):
+    """Recorded events: no truth, no weights."""
+
+    kind: Literal["data"]
+
+
+Sample: TypeAlias = Annotated[Signal | Background | Data, Field(discriminator="kind")]

@@ -1,0 +1,109 @@
+"""Where in a YAML file a problem is, and how to say it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import yaml
+
+Place: TypeAlias = tuple[str | int, ...]  # keys and indices from the top of the file
+
+
+def repeated_keys(root: yaml.Node | None) -> list[tuple[int, str]]:
+    """Keys written twice in one mapping: plain YAML would silently keep the last."""
+    found: list[tuple[int, str]] = []
+    stack, met = [root], set()
+    while stack:
+        node = stack.pop()
+        if node is None or id(node) in met:
+            continue
+        met.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                name = str(key.value)
+                if name in seen:
+                    found.append((key.start_mark.line + 1, f"{name!r} is given twice"))
+                seen.add(name)
+                stack.append(value)
+        elif isinstance(node, yaml.SequenceNode):
+            stack.extend(node.value)
+    return found
+
+
+def line_of(root: yaml.Node | None, path: Place) -> int | None:
+    """Line of the deepest part of `path` that the file has; None for the file as a whole."""
+    node, line = root, None
+    for part in path:
+        if isinstance(node, yaml.MappingNode):
+            step = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+            if step is not None:
+                line, node = step[0].start_mark.line + 1, step[1]
+        elif (
+            isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value)
+        ):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+    return line
+
+
+def explain(root: yaml.Node | None, problem: Any, schema: dict[str, Any]) -> tuple[int | None, str]:
+    """One pydantic problem as (line, text)."""
+    path: Place = problem["loc"]
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        text = unknown_name(str(path[-1]), _valid_names(schema, path[:-1]))
+    elif problem["type"] == "missing":
+        text = "is required and missing"
+    else:
+        found = problem.get("input")
+        shown = f", found {found!r}"[:80] if not isinstance(found, dict) else ""
+        text = problem["msg"].removeprefix("Value error, ") + shown
+    shown_path = path[:2] + path[3:] if path[:1] == ("samples",) else path  # drop pydantic's tag
+    return line_of(root, path), f"{dotted(shown_path)}: {text}"
+
+
+def unknown_name(name: str, valid: Sequence[str] | Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(valid)}"
+    return f"no such key; {hint}"
+
+
+def _valid_names(schema: dict[str, Any], path: Place) -> list[str]:
+    """Names allowed at a place of the configuration, from the models' JSON schema."""
+    definitions = schema["$defs"]
+    nodes = [schema]
+
+    def expanded(node: dict[str, Any]) -> list[dict[str, Any]]:
+        if "$ref" in node:
+            return expanded(definitions[node["$ref"].rsplit("/", 1)[-1]])
+        inner = [*node.get("anyOf", []), *node.get("oneOf", []), *node.get("allOf", [])]
+        return [leaf for option in inner for leaf in expanded(option)] or [node]
+
+    for part in path:
+        if part in {"signal", "background", "data"} and len(nodes) > 1:
+            nodes = [n for n in nodes if n["properties"].get("kind", {}).get("const") == part]
+            continue  # pydantic puts the kind of a sample into the path
+        nodes = [
+            leaf
+            for node in nodes
+            for child in [
+                node.get("properties", {}).get(str(part), node.get("additionalProperties"))
+            ]
+            if isinstance(child, dict)
+            for leaf in expanded(child)
+        ]
+    return sorted({name for node in nodes for name in node.get("properties", {})})
+
+
+def dotted(path: Place) -> str:
+    return ".".join(str(part) for part in path) or "file"
+
+
+def listing(where: str, problems: Sequence[tuple[int | None, str]]) -> str:
+    rows = [
+        f"  {f'line {line}: ' if line else ''}{text}"
+        for line, text in sorted(problems, key=lambda problem: problem[0] or 0)
+    ]
+    return f"{where} has {len(rows)} problem{'s' * (len(rows) > 1)}:\n" + "\n".join(rows)
