@@ -1,0 +1,256 @@
+"""Records of results: what evaluation and training say, and all that figures and tables need.
+
+Plain numbers and numpy arrays, no torch. `to_json` and `from_json` turn any record into plain
+JSON and back without loss (nan is null, infinities are "inf" and "-inf": JSON knows neither);
+`to_rows` gives one flat row per mass, epoch or bin for a CSV file. Units are in the names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+CHOSEN_ON_TRAINING = "best_cut"  # per mass, chosen on the training split
+CHOSEN_ON_QUOTED = "maximum_achievable"  # per mass, chosen on the very events it is quoted on
+ONE_FOR_ALL = "single_cut"
+
+
+@dataclass(frozen=True, eq=False)
+class FigureOfMerit:
+    """One classifier under one selection, at every mass; arrays are (n_masses,).
+
+    background is the plain sum of weights of what passes; sigma_min is computed from
+    background + added_background, by the rule that one more simulated event might have passed.
+    Errors are those of the simulation's size.
+    """
+
+    classifier: str  # "punzi", "bce", "xgboost", ...
+    network: int  # number within the ensemble
+    selection: str  # one of the three names above
+    quoted_on: str  # "validation" or "training"
+    luminosity_inv_fb: float
+    mass_gev: Floats
+    trained: Bools  # was the mass used in training?
+    cut: Floats  # pass: score >= cut; nan if nothing can pass
+    efficiency: Floats
+    efficiency_error: Floats
+    n_eff_signal: Floats  # (sum w)^2 / sum w^2
+    background: Floats  # events at the luminosity
+    background_error: Floats
+    n_eff_background: Floats
+    added_background: Floats
+    sigma_min_fb: Floats
+    sigma_min_error_fb: Floats
+
+    @property
+    def fom_inv_fb(self) -> Floats:
+        """Punzi's figure of merit, 1/sigma_min; 0 where nothing can be seen."""
+        return 1.0 / self.sigma_min_fb
+
+    @property
+    def fom_error_inv_fb(self) -> Floats:
+        return self.sigma_min_error_fb / self.sigma_min_fb**2
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleFigureOfMerit:
+    """Mean and standard error over networks (`_error`, nan for one network); (n_masses,) arrays.
+
+    `_mc_error` is the mean error from the simulation's size: all networks see the same events,
+    so it does not shrink with their number.
+    """
+
+    classifier: str
+    selection: str
+    quoted_on: str
+    luminosity_inv_fb: float
+    n_networks: int
+    mass_gev: Floats
+    trained: Bools
+    cut: Floats
+    cut_error: Floats
+    efficiency: Floats
+    efficiency_error: Floats
+    background: Floats
+    background_error: Floats
+    sigma_min_fb: Floats
+    sigma_min_error_fb: Floats
+    sigma_min_mc_error_fb: Floats
+    fom_inv_fb: Floats
+    fom_error_inv_fb: Floats
+    fom_mc_error_inv_fb: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class LossHistory:
+    """Loss of one stage after each epoch, always over all events at once; arrays (n_epochs,)."""
+
+    stage: str  # "bce" or "punzi"
+    label: str  # for a legend, such as "batch 1e5"
+    loss_name: str  # axis text, such as "mean of log sigma_min"
+    epoch: Floats
+    training: Floats
+    validation: Floats  # nan where it was not computed
+    learning_rate: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """Sum of weights in bins of network output before the sigmoid (x) and recoil mass (y)."""
+
+    classifier: str
+    component: str  # "signal" or "background"
+    logit_edges: Floats  # (nx + 1,)
+    recoil_mass_edges_gev: Floats  # (ny + 1,)
+    content: Floats  # (nx, ny)
+    cut_mass_gev: Floats  # (n_masses,) line of the best cut per mass
+    cut_logit: Floats  # (n_masses,)
+
+
+@dataclass(frozen=True, eq=False)
+class WidthFit:
+    """Fit of the squared recoil mass of one signal mass."""
+
+    mass_gev: float
+    edges_gev2: Floats  # (n_bins + 1,)
+    content: Floats  # (n_bins,) events
+    content_error: Floats
+    curve_gev2: Floats  # (n_points,) abscissa of the fitted shape
+    curve: Floats  # (n_points,) events per bin
+    core: Floats  # (n_points,) the part of it without the radiative tail
+    sigma_gev2: float
+    sigma_error_gev2: float
+    window_low_gev2: float
+    window_high_gev2: float
+
+
+@dataclass(frozen=True, eq=False)
+class WidthCurve:
+    """Fitted widths against mass, the smooth curve through them, and published ones if any."""
+
+    mass_gev: Floats
+    sigma_gev2: Floats
+    sigma_error_gev2: Floats
+    curve_mass_gev: Floats
+    curve_gev2: Floats
+    reference_mass_gev: Floats  # may be empty
+    reference_gev2: Floats
+    reference_error_gev2: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionBoundary:
+    """Feature space at fixed pt_mumu: points of some masses, and the network on a grid.
+
+    Axes are pt_thrust, pt_max_wrt_min, pl_max_wrt_min; all momenta in GeV.
+    """
+
+    pt_mumu_gev: float
+    cut: float
+    axis_gev: Floats  # (3, n_grid) grid of the three features
+    score: Floats  # (n_grid, n_grid, n_grid) network on the grid
+    mass_gev: Floats  # (n_masses,) of the points below
+    point_mass_gev: Floats  # (n_points,)
+    point_gev: Floats  # (n_points, 3)
+
+
+Record = (
+    FigureOfMerit
+    | EnsembleFigureOfMerit
+    | LossHistory
+    | ScoreMap
+    | WidthFit
+    | WidthCurve
+    | DecisionBoundary
+)
+_RECORDS: Mapping[str, type[Any]] = {
+    r.__name__: r
+    for r in (
+        FigureOfMerit,
+        EnsembleFigureOfMerit,
+        LossHistory,
+        ScoreMap,
+        WidthFit,
+        WidthCurve,
+        DecisionBoundary,
+    )
+}
+_PLAIN: Mapping[str, type[Any]] = {"str": str, "int": int, "float": float}
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """Plain data for json.dumps; the entry "record" names the class."""
+    content = {f.name: _plain(getattr(record, f.name)) for f in fields(record)}
+    return {"record": type(record).__name__, **content}
+
+
+def from_json(data: Mapping[str, Any]) -> Any:
+    """The record that `to_json` wrote; ValueError names the entry that is missing or wrong."""
+    kind = str(data.get("record"))
+    if kind not in _RECORDS:
+        msg = f"no record is called {kind!r}; known are {', '.join(_RECORDS)}"
+        raise ValueError(msg)
+    wanted = fields(_RECORDS[kind])
+    odd = {f.name for f in wanted} ^ (set(data) - {"record"})
+    if odd:
+        msg = f"{kind}: entries missing or unknown: {', '.join(sorted(odd))}; evaluate again"
+        raise ValueError(msg)
+    values = {}
+    for f in wanted:
+        try:
+            values[f.name] = _value(str(f.type), data[f.name])
+        except (TypeError, ValueError) as error:
+            msg = f"{kind}.{f.name} is not {f.type}: {error}"
+            raise ValueError(msg) from error
+    return _RECORDS[kind](**values)
+
+
+def to_rows(record: Record) -> Iterator[dict[str, Any]]:
+    """One row per entry of the record's one-dimensional arrays of common length, for CSV.
+
+    Single values are repeated in each row. Records of several lengths (maps, fits) have no rows.
+    """
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    arrays = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
+    if len({v.shape for v in arrays.values()}) != 1 or next(iter(arrays.values())).ndim != 1:
+        msg = f"{type(record).__name__} is not a table: its arrays differ in shape"
+        raise ValueError(msg)
+    for i in range(len(next(iter(arrays.values())))):
+        yield {name: arrays[name][i].item() if name in arrays else v for name, v in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def _value(kind: str, value: Any) -> Any:
+    if kind == "Floats":
+        return np.array(_unplain(value), dtype=np.float64)
+    if kind == "Bools":
+        if not all(isinstance(v, bool) for v in value):
+            msg = "found something other than true and false"
+            raise ValueError(msg)
+        return np.array(value, dtype=np.bool_)
+    return _PLAIN[kind](_unplain(value))
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unplain(v) for v in value]
+    if value is None:
+        return math.nan
+    return float(value) if value in ("inf", "-inf") else value
