@@ -155,6 +155,7 @@ class Reconstructed:
     recoil_theta: FloatArray
     photon_recoil_angle: FloatArray  # nan without a seen photon
     weight: FloatArray
+    entry: npt.NDArray[np.int64]  # which of the generated events
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -185,9 +186,9 @@ def reconstruct(
     to_lab, to_cm = lab_matrix(beams), cm_matrix(beams)
     total = np.array(beams.total)
     _respond(rng, momenta, pion, weight, to_lab, to_cm, total, hit_or_miss, true, seen, other, kept)
-    rows = kept > 0
+    rows = np.flatnonzero(kept)
     extra, theta, nearest = other[rows].T
-    return Reconstructed(seen[rows], true[rows], extra, theta, nearest, kept[rows])
+    return Reconstructed(seen[rows], true[rows], extra, theta, nearest, kept[rows], rows)
 
 
 def joined(parts: list[Reconstructed]) -> Reconstructed:

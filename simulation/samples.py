@@ -1,29 +1,36 @@
 """From a recipe to the rows of its ntuple: generator, detector, loose preselection.
 
-    signal       accept a draw with probability w / w_max until n_generated are accepted;
-                 weight = sigma / n_generated                            events per fb^-1
-    background   every draw keeps its weight w / (n_generated parts)     events per fb^-1
+    signal       a draw is accepted with probability w / w_max until n_generated are accepted;
+                 weight = sigma / n_generated                             events per fb^-1
+    background   row of stratum k: weight = w / (n_k parts)               events per fb^-1
+                 then, below a floor w_0, kept with probability w / w_0 at weight w_0
 
 w_max is the largest weight of a pilot run, with a margin. What lies above it is counted and must
-stay below 1e-3 of the cross section. The weights of the signal are bounded by construction.
+stay below 1e-3 of the cross section; the weights of the signal are bounded by construction. The
+floor removes rows that carry nothing: sums keep their expectation, N_eff per row comes near 1.
 """
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from selection.beams import cm_matrix
+from simulation import mumugamma
 from simulation.detector import FloatArray, Reconstructed, joined, reconstruct, smeared_sqrt_s
+from simulation.grid import adapted_strata
 from simulation.recipe import Recipe, SimulationError
-from simulation.signal import signal_draws
-
-log = logging.getLogger(__name__)
+from simulation.signal import SignalEvents, signal_draws
+from simulation.taupair import tau_pairs
 
 BLOCK = 100_000
 PILOT = 40_000
 MARGIN = 1.15
+FLOOR = 0.5  # of the mean weight, weighted by weight: rows below play roulette
+
+Draw = Callable[[np.random.Generator, int, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -38,54 +45,121 @@ class Sample:
 
 def simulate(recipe: Recipe) -> Sample:
     """The sample of a recipe; the same every time."""
-    if recipe.process == "signal":
-        return _signal(recipe)
-    msg = f"{recipe.process} is not there yet"
-    raise SimulationError(msg)
-
-
-def _signal(recipe: Recipe) -> Sample:
     rng = recipe.generator()
-    mass = recipe.mass_gev
-    if mass is None:
-        msg = "signal without mass_gev"
-        raise SimulationError(msg)
+    if recipe.process == "signal":
+        return _signal(recipe, rng)
+    if recipe.process == "taupair":
+        return _tau_pairs(recipe, rng)
+    return _mumugamma(recipe, rng)
 
-    def draws(n: int):  # type: ignore[no-untyped-def]
-        energy = smeared_sqrt_s(rng, n, beams=recipe.beams, spread_gev=recipe.sqrt_s_spread_gev)
-        return signal_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
+
+def _energies(recipe: Recipe, rng: np.random.Generator, n: int) -> FloatArray:
+    return smeared_sqrt_s(rng, n, beams=recipe.beams, spread_gev=recipe.sqrt_s_spread_gev)
+
+
+def _signal(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    def draws(n: int) -> SignalEvents:
+        energy = _energies(recipe, rng, n)
+        return signal_draws(rng, mass_gev=recipe.mass_gev, sqrt_s_gev=energy, isr=recipe.isr)
 
     pilot = draws(PILOT).weight_fb
     ceiling = MARGIN * pilot.max()
-    accepted, kept = 0, []
-    tried, total, total2, above = PILOT, pilot.sum(), (pilot**2).sum(), 0.0
+    weights, kept, accepted = [pilot], [], 0
     while accepted < recipe.n_generated:
-        want = (recipe.n_generated - accepted) * ceiling / pilot.mean()
-        events = draws(int(min(BLOCK, 1.1 * want + 100)))
+        missing = recipe.n_generated - accepted
+        events = draws(int(min(BLOCK, 1.1 * missing * ceiling / pilot.mean() + 100)))
         w = events.weight_fb
-        tried, total, total2 = tried + len(w), total + w.sum(), total2 + (w**2).sum()
-        above += np.maximum(w - ceiling, 0).sum()
-        keep = np.flatnonzero(rng.random(len(w)) * ceiling < w)[: recipe.n_generated - accepted]
+        keep = np.flatnonzero(rng.random(len(w)) * ceiling < w)[:missing]
         accepted += len(keep)
+        weights.append(w)
+        one = np.ones(len(keep))
         kept.append(
-            reconstruct(
-                rng, events.momenta[keep], np.ones(len(keep)), beams=recipe.beams, hit_or_miss=True
-            )
+            reconstruct(rng, events.momenta[keep], one, beams=recipe.beams, hit_or_miss=True)
         )
-    if above > 1e-3 * total:
+    w = np.concatenate(weights)
+    above = np.maximum(w - ceiling, 0).sum() / w.sum()
+    if above > 1e-3:
         msg = (
-            f"signal at {mass} GeV: {above / total:.1e} of the cross section lies above the "
+            f"signal at {recipe.mass_gev} GeV: {above:.1e} of the cross section lies above the "
             f"ceiling of the rejection (allowed 1e-3); raise simulation.samples.PILOT or MARGIN"
         )
         raise SimulationError(msg)
-    sigma = total / tried
-    error = np.sqrt((total2 / tried - sigma**2) / tried)
+    sigma, error = _mean(w)
     rows = joined(kept)
-    weight = np.full(len(rows), sigma / recipe.n_generated)
-    return Sample(_with_weight(rows, weight), float(sigma), float(error), tried)
+    rows = replace(rows, weight=np.full(len(rows), sigma / recipe.n_generated))
+    return Sample(rows, sigma, error, len(w))
 
 
-def _with_weight(rows: Reconstructed, weight: FloatArray) -> Reconstructed:
-    return Reconstructed(
-        rows.seen, rows.true, rows.extra_energy, rows.recoil_theta, rows.photon_recoil_angle, weight
-    )
+def _tau_pairs(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    kept, weights = [], []
+    for n in _blocks(recipe.n_generated):
+        pairs = tau_pairs(rng, sqrt_s_gev=_energies(recipe, rng, n), isr=recipe.isr)
+        weight = pairs.weight_fb / (recipe.n_generated * recipe.parts)
+        kept.append(
+            reconstruct(
+                rng, pairs.momenta, weight, beams=recipe.beams, hit_or_miss=False, pion=pairs.pion
+            )
+        )
+        weights.append(pairs.cross_section_fb)
+    sigma, error = _mean(np.concatenate(weights))
+    return Sample(_roulette(joined(kept), rng), sigma, error, recipe.n_generated)
+
+
+def _mumugamma(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    to_cm = cm_matrix(recipe.beams)
+
+    def draw(
+        stream: np.random.Generator, stratum: int, x: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        energy = _energies(recipe, stream, len(x))
+        return mumugamma.mumugamma_draws(
+            x, stratum=stratum, sqrt_s_gev=energy, isr=recipe.isr, to_cm=to_cm
+        )
+
+    return _stratified(recipe, rng, draw, n_strata=mumugamma.N_STRATA, n_dim=mumugamma.N_DIM)
+
+
+def _stratified(
+    recipe: Recipe, rng: np.random.Generator, draw: Draw, *, n_strata: int, n_dim: int
+) -> Sample:
+    """Rows of a generator that draws from the unit cube of each of its strata."""
+
+    def survivors(stream: np.random.Generator, stratum: int, x: FloatArray) -> FloatArray:
+        momenta, weight = draw(stream, stratum, x)
+        rows = reconstruct(stream, momenta, weight, beams=recipe.beams, hit_or_miss=False)
+        out = np.zeros(len(x))
+        out[rows.entry] = rows.weight
+        return out
+
+    kept, sigma, variance, tried = [], 0.0, 0.0, 0
+    strata = adapted_strata(survivors, n_strata=n_strata, n_dim=n_dim)
+    for index, stratum in enumerate(strata):
+        n_stratum = round(stratum.share * recipe.n_generated)
+        weights = [np.zeros(0)]
+        for n in _blocks(n_stratum):
+            x, jacobian = stratum.points(rng, n)
+            momenta, weight = draw(rng, index, x)
+            weights.append(weight * jacobian)
+            share = weights[-1] / (n_stratum * recipe.parts)
+            kept.append(reconstruct(rng, momenta, share, beams=recipe.beams, hit_or_miss=False))
+        if n_stratum > 1:
+            mean, error = _mean(np.concatenate(weights))
+            sigma, variance, tried = sigma + mean, variance + error**2, tried + n_stratum
+    return Sample(_roulette(joined(kept), rng), sigma, variance**0.5, tried)
+
+
+def _blocks(n: int) -> list[int]:
+    return [min(BLOCK, n - start) for start in range(0, n, BLOCK)]
+
+
+def _mean(w: FloatArray) -> tuple[float, float]:
+    return float(w.mean()), float(w.std() / len(w) ** 0.5)
+
+
+def _roulette(rows: Reconstructed, rng: np.random.Generator) -> Reconstructed:
+    """Rows lighter than the floor survive with probability weight / floor, at the floor."""
+    w = rows.weight
+    floor = FLOOR * (w**2).sum() / w.sum()
+    stay = rng.random(len(w)) * floor < w
+    chosen = {n: getattr(rows, n)[stay] for n in Reconstructed.__dataclass_fields__}
+    return replace(Reconstructed(**chosen), weight=np.maximum(chosen["weight"], floor))

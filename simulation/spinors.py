@@ -71,3 +71,17 @@ def bar_product(left: Spinor, right: Spinor) -> complex:
         + a2.conjugate() * right[0]
         + a3.conjugate() * right[1]
     )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def current(left: Spinor, right: Spinor):  # type: ignore[no-untyped-def]
+    """left_bar gamma^mu right as (x, y, z, t)."""
+    a0, a1 = left[0].conjugate(), left[1].conjugate()
+    a2, a3 = left[2].conjugate(), left[3].conjugate()
+    b0, b1, b2, b3 = right
+    return (
+        a2 * b3 + a3 * b2 - a0 * b1 - a1 * b0,
+        1j * (a3 * b2 - a2 * b3 - a1 * b0 + a0 * b1),
+        a2 * b2 - a3 * b3 - a0 * b0 + a1 * b1,
+        a0 * b0 + a1 * b1 + a2 * b2 + a3 * b3,
+    )

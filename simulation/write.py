@@ -59,7 +59,7 @@ def write_sample(recipe: Recipe, path: Path) -> SampleSummary:
         temporary.unlink(missing_ok=True)
     summary = _summary(sample, path)
     log.info(
-        "%s: %d rows, %.6g events per fb^-1, N_eff %.0f, largest weight %.3g, sigma %.5g +- %.2g fb",
+        "%s: %d rows, %.6g events/fb^-1, N_eff %.0f, largest weight %.3g, sigma %.5g +- %.2g fb",
         path.name,
         summary.rows,
         summary.sum_of_weights_inv_fb,
@@ -80,7 +80,7 @@ def recorded_recipe(path: Path) -> Recipe:
         msg = (
             f"{path} is not a complete file of this simulation ({type(error).__name__}: "
             f"{str(error).splitlines()[0] if str(error) else 'no detail'}); wanted a ROOT file "
-            f"with a tree {METADATA!r} that records its settings. Move it away or allow overwriting."
+            f"with a tree {METADATA!r} that records its settings. Move it away or overwrite it."
         )
         raise SimulationError(msg) from error
     return recipe_from(settings)
