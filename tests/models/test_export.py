@@ -1,0 +1,84 @@
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+from models.export import BASF2_ALIASES, basf2_recipe, export_onnx
+from models.network import PunziNet
+from models.trained import Conditions, from_network
+from selection.table import FEATURES
+from selection.windows import MassWindows
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+LOW, HIGH = np.array([0, 0, -6, 1.0]), np.array([5, 6, 2, 5.0])
+
+
+def model(seed=1, steepness=1.0, hidden=(8, 4)):
+    windows = MassWindows(np.array([1.0, 2.0]), np.array([0.2, 0.2]), 2.0)
+    net = PunziNet(LOW, HIGH, seed=seed, hidden=hidden)
+    for parameter in net.parameters():
+        parameter.data.mul_(steepness)
+    conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {"pt_mumu_gev": 1.0}, {}, {})
+    return from_network(net, windows=windows, trained=np.ones(2, bool), conditions=conditions)
+
+
+@pytest.mark.parametrize("n", [1, 7, 5000])
+@pytest.mark.parametrize(("steepness", "hidden"), [(1, (8, 4)), (12, (8, 4)), (3, (5,))])
+def test_onnxruntime_agrees_with_our_scores_for_any_batch(n, steepness, hidden, tmp_path):
+    m = model(steepness=steepness, hidden=hidden)
+    export_onnx(m, tmp_path / "net.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    (entry,), (result,) = session.get_inputs(), session.get_outputs()
+    assert (entry.shape, result.shape) == (["n", 4], ["n", 1])
+    x = np.random.default_rng(n).uniform(LOW, HIGH, (n, 4)).astype(np.float32)
+    (score,) = session.run([result.name], {entry.name: x})
+    assert score.shape == (n, 1)
+    assert np.abs(score[:, 0] - m.score(x)).max() < 1e-6
+    assert [p.name for p in tmp_path.iterdir()] == ["net.onnx"]
+
+
+def evaluate_aliases(p0, p1):
+    """A reader of the few basf2 expressions we use."""
+    total = p0 + p1
+
+    def daughter(i, variable):
+        return variable((p0, p1)[i])
+
+    words = {
+        "daughter": daughter, "formula": lambda v: v, "max": max, "min": min,
+        "useCMSFrame": lambda v: v, "p": np.linalg.norm,
+        **{f"p{x}": partial(lambda k, v: v[k], k) for k, x in enumerate("xyz")},
+    }  # fmt: skip
+    values = {"pt_mumu": np.hypot(total[0], total[1])}
+    for name, text in BASF2_ALIASES:
+        if name not in values:
+            assert re.fullmatch(r"[\w\s(),.*/^+-]+", text)
+            values[name] = eval(text.replace("^", "**"), {"__builtins__": {}}, words | values)  # noqa: S307
+    return values
+
+
+def test_the_recipe_computes_the_four_features_of_the_training():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        p0, p1 = rng.normal(0, 2, (2, 3))
+        high, low = (p0, p1) if np.linalg.norm(p0) > np.linalg.norm(p1) else (p1, p0)
+        cross = np.linalg.norm(np.cross(p0, p1))
+        axis = max(np.linalg.norm(p0 + p1), np.linalg.norm(p0 - p1))
+        expected = (
+            cross / axis,
+            np.linalg.norm(np.cross(high, low)) / np.linalg.norm(low),
+            high @ low / np.linalg.norm(low),
+            np.hypot(*(p0 + p1)[:2]),
+        )
+        found = evaluate_aliases(p0, p1)
+        assert [found[name] for name in FEATURES] == pytest.approx(expected)
+
+
+def test_the_recipe_is_python_that_names_every_input_in_order():
+    text = basf2_recipe(model(), "net.onnx")
+    compile(text, "recipe", "exec")
+    assert "variables=[" + ", ".join(f'"{name}"' for name in FEATURES) + "]" in text
+    assert "score >= 0.5" in text
+    assert 'save("net.root")' in text

@@ -1,0 +1,289 @@
+import json
+import os
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from models.model_file import VERSION, write_model_file
+from models.network import PunziNet
+from models.scoring import _tanh
+from models.trained import (
+    Conditions,
+    ModelFileError,
+    TrainedModel,
+    from_network,
+    load_model,
+    mean_and_spread,
+    save_model,
+    to_network,
+)
+from selection.windows import MassWindows
+
+WINDOWS = MassWindows(np.arange(0.5, 5.0, 0.5), np.full(9, 0.2), 2.0)
+LOW, HIGH = np.array([0, 0, -6, 1.0]), np.array([5, 6, 2, 5.0])
+CONDITIONS = Conditions(
+    classifier="punzi",
+    cut=0.5,
+    sqrt_s_gev=10.5796,
+    luminosity_inv_fb=50.0,
+    beams={"electron_energy_gev": 7.004, "positron_energy_gev": 4.002},
+    preselection={"pt_mumu_gev": 1.0},
+    training={"seed": 3, "stages": ["bce", "punzi"]},
+    provenance={"version": "0.1.0", "commit": None},
+)
+
+
+def network(*, hidden=(8, 4), seed=1, steepness=1.0):
+    net = PunziNet(LOW, HIGH, hidden=hidden, seed=seed)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(steepness)
+    return net
+
+
+def model(**options):
+    trained = np.arange(len(WINDOWS)) % 2 == 0
+    return from_network(network(**options), windows=WINDOWS, trained=trained, conditions=CONDITIONS)
+
+
+def events(n, seed=0):
+    return np.random.default_rng(seed).uniform(LOW, HIGH, (n, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def path(tmp_path):
+    save_model(model(steepness=5.0), tmp_path / "net.safetensors")
+    return tmp_path / "net.safetensors"
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory):
+    """A model file to break, and its good bytes."""
+    path = tmp_path_factory.mktemp("broken") / "net.safetensors"
+    save_model(model(steepness=5.0), path)
+    return path, path.read_bytes()
+
+
+@pytest.mark.parametrize("hidden", [(8, 4), (3,), (16, 5, 7)])
+@pytest.mark.parametrize("steepness", [1.0, 12.0])
+def test_scores_are_those_of_torch_in_double_precision(hidden, steepness):
+    net = network(hidden=hidden, steepness=steepness)
+    ours = from_network(net, windows=WINDOWS, trained=np.ones(9, bool), conditions=CONDITIONS)
+    x = events(3001)
+    with torch.no_grad():
+        exact = net.double()(torch.from_numpy(x).double()).numpy()
+        logits = net.logits(torch.from_numpy(x).double()).numpy()
+    assert np.abs(ours.score(x) - exact).max() < 1e-7
+    assert ours.logits(x) == pytest.approx(logits, abs=1e-8)
+
+
+def test_tanh_is_exact_to_a_billionth_and_odd_and_bounded():
+    x = np.concatenate([np.linspace(-30, 30, 60_001), [0.0, 1e-300, -1e300, np.inf, -np.inf]])
+    ours = np.array([_tanh(v) for v in x])
+    assert np.abs(ours - np.tanh(x)).max() < 1e-9
+    assert np.array_equal(ours, -np.array([_tanh(-v) for v in x]))
+
+
+def test_events_do_not_know_of_each_other():
+    x = events(1000)
+    whole = model().score(x)
+    pieces = [model().score(x[a:b]) for a, b in ((0, 1), (1, 257), (257, 1000))]
+    assert np.array_equal(whole, np.concatenate(pieces))
+    assert model().score(x[:0]).shape == (0,)
+    assert np.array_equal(model().score(np.asfortranarray(x)), whole)
+
+
+def test_a_missing_input_gives_no_score_and_never_passes():
+    x = events(600)
+    x[5, 2] = np.nan
+    m = model(steepness=5.0)
+    assert np.isnan(m.score(x)).nonzero()[0].tolist() == [5]
+    assert not m.passes(x)[5]
+    assert np.array_equal(m.passes(x)[6:], m.passes(x[6:]))
+
+
+def test_save_and_load_select_the_same_events(path):
+    x = events(5000)
+    before, after = model(steepness=5.0), load_model(path)
+    assert np.array_equal(before.score(x), after.score(x))
+    assert np.array_equal(before.passes(x), after.passes(x))
+    assert 0 < after.passes(x).sum() < len(x)
+    assert np.array_equal(to_network(after)(torch.from_numpy(x)).detach().numpy() >= 0.5,
+                          before.passes(x))  # fmt: skip
+
+
+def test_a_file_gives_back_all_that_was_saved(path):
+    back, sent = load_model(path), model(steepness=5.0)
+    assert back.conditions == CONDITIONS
+    assert (back.features, back.frame) == (sent.features, sent.frame)
+    assert np.array_equal(back.windows.low_gev2, sent.windows.low_gev2)
+    assert np.array_equal(back.trained, sent.trained)
+
+
+def test_the_same_model_has_the_same_bytes(path, tmp_path):
+    save_model(load_model(path), tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_a_failed_write_leaves_the_old_model(path, monkeypatch):
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save_model(model(), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_an_ensemble_of_one_network_has_no_spread():
+    x = events(100)
+    mean, spread = mean_and_spread([model(), model()], x)
+    assert np.array_equal(mean, model().score(x))
+    assert (spread == 0).all()
+    both = [model(seed=1), model(seed=2)]
+    mean, spread = mean_and_spread(both, x)
+    scores = np.array([m.score(x) for m in both], float)
+    assert mean == pytest.approx(scores.mean(axis=0), abs=1e-7)
+    assert spread == pytest.approx(scores.std(axis=0, ddof=1), abs=1e-7)
+
+
+class Exploit:
+    def __reduce__(self):
+        return os.system, ("touch exploited",)
+
+
+FOREIGN = {
+    "pickle": (pickle.dumps(Exploit()), "a pickle; pickles can run any code"),
+    "zip": (b"PK\x03\x04" + bytes(100), "zip archive"),
+    "root": (b"root" + bytes(100), "ROOT file"),
+    "text": (b"dear model, please be valid\n" * 5, "damaged or not a model file"),
+    "empty": (b"", "0 bytes"),
+    "absurd header": (b"\xff" * 7 + b"\x7f" + bytes(100), "header claims 9223372036854775807"),
+    "not json": ((20).to_bytes(8, "little") + b"{" * 20 + bytes(9), "header is not JSON"),
+    "deep json": ((9**5).to_bytes(8, "little") + b"[" * 9**5 + bytes(9), "header is not JSON"),
+    "other safetensors": ((2).to_bytes(8, "little") + b"{}" + bytes(9), "not a model of punzi"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_foreign_files_are_named_and_never_executed(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data, message = FOREIGN[kind]
+    (tmp_path / "net").write_bytes(data)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(tmp_path / "net")
+    assert [p.name for p in tmp_path.iterdir()] == ["net"]
+
+
+def test_missing_file_folder_and_giant_are_told_apart(tmp_path):
+    with pytest.raises(ModelFileError, match="cannot be read: No such file"):
+        load_model(tmp_path / "none")
+    with pytest.raises(ModelFileError, match="is a folder"):
+        load_model(tmp_path)
+    with (tmp_path / "giant").open("wb") as file:
+        file.truncate(10**9)
+    with pytest.raises(ModelFileError, match="1000000000 bytes"):
+        load_model(tmp_path / "giant")
+
+
+def content_and_arrays(m):
+    content = {
+        "features": list(m.features), "frame": m.frame, "n_layers": 3, "window_n_sigma": 2.0,
+        "conditions": dict(vars(CONDITIONS)),
+    }  # fmt: skip
+    arrays = {
+        **{f"layers.{i}.weight": m.weights[i] for i in range(3)},
+        **{f"layers.{i}.bias": m.biases[i] for i in range(3)},
+        "feature_min": m.feature_min, "feature_max": m.feature_max,
+        "windows.mass_gev": m.windows.mass_gev, "windows.sigma_gev2": m.windows.sigma_gev2,
+        "windows.trained": m.trained,
+    }  # fmt: skip
+    return content, arrays
+
+
+def set_nan(file):
+    file.arrays["layers.1.weight"][0, 0] = np.nan
+
+
+WRONG = {
+    "nan weight": (set_nan, "finite"),
+    "wrong width": (
+        lambda f: f.arrays.update({"layers.1.weight": np.ones((4, 9), np.float32)}),
+        "layer 1",
+    ),
+    "no layer": (lambda f: f.arrays.pop("layers.2.bias"), "10 arrays found"),
+    "text cut": (lambda f: f.content["conditions"].update(cut="half"), "not a usable model"),
+    "absurd cut": (lambda f: f.content["conditions"].update(cut=7), r"lie in \[0, 1\], found 7"),
+    "no frame": (lambda f: f.content.pop("frame"), "'frame' is missing"),
+    "new setting": (lambda f: f.content["conditions"].update(colour=1), "colour"),
+    "no scaling": (lambda f: f.arrays.update(feature_max=f.arrays["feature_min"]), "is empty"),
+    "windows": (lambda f: f.arrays.update({"windows.mass_gev": np.ones(9)}), "do not rise"),
+    "float64": (lambda f: f.arrays.update({"layers.0.bias": np.ones(8)}), "bias is float64"),
+    "many layers": (lambda f: f.content.update(n_layers=10**12), "11 arrays found"),
+    "no layers": (lambda f: f.content.update(n_layers=None), "not a usable model"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_consistent_file_with_wrong_content_is_refused(kind, tmp_path):
+    """Such a file has a valid checksum: somebody made it so."""
+    content, arrays = content_and_arrays(model())
+    change, message = WRONG[kind]
+    change(SimpleNamespace(content=content, arrays=arrays))
+    write_model_file(tmp_path / "net", content, arrays)
+    with pytest.raises(ModelFileError, match=message):
+        load_model(tmp_path / "net")
+
+
+def test_a_newer_format_says_what_to_do(path):
+    data = path.read_bytes()
+    assert VERSION < 9
+    old, new = f'\\"version\\": {VERSION}'.encode(), b'\\"version\\": 9'
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+    with pytest.raises(ModelFileError, match=r"format version 9.*newer version"):
+        load_model(path)
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+@given(flip=st.integers(0, 255), where=st.floats(0, 1, exclude_max=True))
+def test_flipped_and_lost_bytes_are_an_error_or_harmless(workshop, flip, where):
+    path, good = workshop
+    broken = bytearray(good)
+    at = int(where * len(good))
+    if flip:
+        broken[at] ^= flip
+    path.write_bytes(bytes(broken if flip else broken[:at]))
+    try:
+        found = load_model(path)
+    except ModelFileError:
+        return
+    x = events(20)
+    assert np.array_equal(found.score(x), model(steepness=5.0).score(x))
+    assert found.conditions == CONDITIONS
+
+
+def test_header_is_plain_json_anyone_can_read(path):
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    ours = json.loads(header["__metadata__"]["punzi"])
+    assert ours["content"]["conditions"]["luminosity_inv_fb"] == 50.0
+
+
+def test_a_model_checks_itself():
+    good = model()
+    with pytest.raises(ValueError, match="marks of trained masses"):
+        TrainedModel(
+            good.weights, good.biases, good.feature_min, good.feature_max, WINDOWS,
+            np.ones(3, bool), CONDITIONS,
+        )  # fmt: skip
+    with pytest.raises(ValueError, match=r"expected \(n_events, 4\)"):
+        good.score(np.zeros((5, 3), np.float32))
