@@ -1,0 +1,221 @@
+"""Group sums of a network, differentiable by its weights.
+
+    S_g(theta) = sum over events i of group g of w_i q(z_i(theta))         (n_groups,) float64
+    q = y (score), -log P(target) (bce) or [y > 0.5] (accepted, gradient zero)
+
+Two forms of the same function:
+
+    fused   one sweep gives S and J = dS/dtheta (n_groups x 81 numbers); backward is dL/dS @ J.
+            PunziNet with two hidden layers, float32, on the CPU.
+    torch   chunks through any nn.Module with `logits`, on any device and in any precision;
+            backward goes through the chunks again with dL/dS as weights. The float64 oracle.
+
+Both keep no activations. Events are added in pieces fixed by the data, and pieces in their order:
+the result is the same to the last bit for any number of threads. Sums of parts add up, so files,
+processes or machines may each take a share and add S and J.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from models.kernels import ACCEPTED, BCE, SCORE, piece_sums
+from models.network import PunziNet
+from models.training_set import PIECE, GroupedEvents
+
+Quantity = Literal["score", "bce", "accepted"]
+Form = Literal["auto", "fused", "torch"]
+Map = Callable[..., Iterable[Any]]  # map, or the map of a thread pool
+
+CHUNK = 65536  # rows; float32 weight gradients over millions of rows are wrong by percents
+TASK = 16  # pieces handed to a thread at once
+
+
+def is_fusible(network: nn.Module) -> bool:
+    """True where the fused form applies."""
+    return (
+        type(network) is PunziNet
+        and len(network.hidden) == 2
+        and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in network.parameters())
+    )
+
+
+def group_sums(
+    network: nn.Module,
+    events: GroupedEvents,
+    *,
+    quantity: Quantity = "score",
+    form: Form = "auto",
+    over: Map = map,
+) -> Tensor:
+    """S (n_groups,) of the module's head. `over` maps tasks, e.g. `pool.map` of a thread pool."""
+    if form not in ("auto", "fused", "torch"):
+        msg = f"form of the group sums is {form!r}; choose 'auto', 'fused' or 'torch'"
+        raise ValueError(msg)
+    if form == "fused" and not is_fusible(network):
+        msg = (
+            "the fused form is for PunziNet with two hidden layers in float32 on the CPU; "
+            "use form='auto' or 'torch' for this network"
+        )
+        raise ValueError(msg)
+    parameters = list(network.parameters())
+    apply = _Fused.apply if form != "torch" and is_fusible(network) else _Chunked.apply
+    sums: Tensor = apply(network, events, quantity, over, *parameters)
+    return sums
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        network: PunziNet,
+        events: GroupedEvents,
+        quantity: Quantity,
+        over: Map,
+        *_: Tensor,
+    ) -> Tensor:
+        needed = any(ctx.needs_input_grad)
+        sums, jacobian = fused_sums(network, events, quantity, gradient=needed, over=over)
+        ctx.jacobian, ctx.network = jacobian, network
+        return torch.from_numpy(sums)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        by_theta = gradients[0].detach().numpy() @ ctx.jacobian
+        return None, None, None, None, *unpacked(by_theta, ctx.network)
+
+
+def fused_sums(
+    network: PunziNet,
+    events: GroupedEvents,
+    quantity: Quantity,
+    *,
+    gradient: bool,
+    over: Map = map,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """S (n_groups,) and its gradient (n_groups, n_parameters padded; no columns if not asked)."""
+    theta = packed(network)
+    code = {"score": SCORE, "bce": BCE, "accepted": ACCEPTED}[quantity]
+    bounds, group = events.pieces
+    target = events.target[group]
+    out = np.empty((len(group), 1 + len(theta) * gradient))
+    if not np.all(np.isfinite(theta)):
+        out[:] = np.nan  # the compiled clamps would turn nan into a plausible number
+    else:
+        scaling, shape = scaling_rows(network), padded_widths(network)
+
+        def task(at: int) -> None:
+            part = slice(at, at + TASK)
+            piece_sums(
+                events.features, events.weight, scaling, bounds[part], target[part], code, theta,
+                shape, out[part],
+            )  # fmt: skip
+
+        for _ in over(task, range(0, len(group), TASK)):
+            pass
+    total = np.zeros((events.n_groups, out.shape[1]))
+    present, begin = np.unique(group, return_index=True)
+    if len(present):
+        total[present] = np.add.reduceat(out, begin, axis=0)
+    return np.ascontiguousarray(total[:, 0]), total[:, 1:]
+
+
+def padded_widths(network: PunziNet) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Two tuples as long as the padded hidden layers (models/kernels.py says why)."""
+    first, second = (-(-width // 4) * 4 for width in network.hidden)
+    return (0,) * first, (0,) * second
+
+
+def scaling_rows(network: PunziNet) -> npt.NDArray[np.float32]:
+    """(2, 4): minimum and 1/(max - min) of the features."""
+    low, high = network.feature_min.numpy(), network.feature_max.numpy()
+    return np.stack([low, 1 / (high - low)]).astype(np.float32)
+
+
+def _padded_shapes(network: PunziNet) -> list[tuple[int, ...]]:
+    first, second = map(len, padded_widths(network))
+    return [(first, 4), (first,), (second, first), (second,), (1, second), (1,)]
+
+
+def packed(network: PunziNet) -> npt.NDArray[np.float32]:
+    """The weights as one flat vector, every layer padded with zeros."""
+    parts = []
+    for parameter, shape in zip(network.parameters(), _padded_shapes(network), strict=True):
+        block = np.zeros(shape, np.float32)
+        block[tuple(slice(n) for n in parameter.shape)] = parameter.detach().numpy()
+        parts.append(block.ravel())
+    return np.concatenate(parts)
+
+
+def unpacked(theta: npt.NDArray[Any], network: PunziNet) -> list[Tensor]:
+    """A flat padded vector as tensors of the shape and type of the weights."""
+    parts, at = [], 0
+    for parameter, shape in zip(network.parameters(), _padded_shapes(network), strict=True):
+        size = int(np.prod(shape))
+        block = theta[at : at + size].reshape(shape)[tuple(slice(n) for n in parameter.shape)]
+        parts.append(torch.from_numpy(block.astype(np.float32)))
+        at += size
+    return parts
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, network: nn.Module, events: GroupedEvents, quantity: Quantity, _: Map, *__: Tensor
+    ) -> Tensor:
+        ctx.network, ctx.events, ctx.quantity = network, events, quantity
+        sums = torch.zeros(events.n_groups, dtype=torch.float64)
+        with torch.no_grad():
+            for index, weight, features in _chunks(events, network):
+                value = _value(network, features, events.target[index], quantity)
+                sums.index_add_(0, torch.from_numpy(index), (weight * value).double().cpu())
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        network, events = ctx.network, ctx.events
+        total = [torch.zeros_like(p, dtype=torch.float64) for p in network.parameters()]
+        if ctx.quantity != "accepted":
+            for index, weight, features in _chunks(events, network):
+                with torch.enable_grad():
+                    value = _value(network, features, events.target[index], ctx.quantity)
+                    pull = weight * gradients[0][torch.from_numpy(index)].to(weight)
+                    parts = torch.autograd.grad((pull * value).sum(), list(network.parameters()))
+                total = [t + part.double() for t, part in zip(total, parts, strict=True)]
+        cast = [t.to(p.dtype) for t, p in zip(total, network.parameters(), strict=True)]
+        return None, None, None, None, *cast
+
+
+def _chunks(
+    events: GroupedEvents, network: nn.Module
+) -> Iterable[tuple[npt.NDArray[np.int64], Tensor, Tensor]]:
+    """Group (m,), weight (m,) and features (m, 4) of at most CHUNK consecutive events."""
+    like = next(network.parameters())
+    bounds, group = events.pieces
+    length = bounds[:, 1] - bounds[:, 0]
+    chunk = (np.cumsum(length) - length) // (CHUNK - PIECE)
+    for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(chunk)) + 1):
+        if not len(part):
+            continue
+        rows = np.concatenate([np.arange(start, stop) for start, stop in bounds[part]])
+        features = torch.from_numpy(np.ascontiguousarray(events.features[:, rows].T))
+        index = np.repeat(group[part], length[part]).astype(np.int64)
+        yield index, torch.from_numpy(events.weight[rows]).to(like), features.to(like)
+
+
+def _value(
+    network: nn.Module, features: Tensor, target: npt.NDArray[np.float32], quantity: Quantity
+) -> Tensor:
+    logits: Tensor = network.logits(features)  # type: ignore[operator]
+    if quantity == "score":
+        return torch.sigmoid(logits)
+    if quantity == "accepted":
+        return (logits > 0).to(logits)
+    wanted = torch.from_numpy(target).to(logits)
+    return nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
