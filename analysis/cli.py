@@ -1,0 +1,161 @@
+"""The command `punzi`: options in, stages out, and a clear last line whatever happens."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis import console
+
+log = logging.getLogger(__name__)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Search for an invisible particle recoiling against a muon pair.",
+)
+
+
+class Executor(StrEnum):
+    iterative = "iterative"
+    threads = "threads"
+    processes = "processes"
+    dask = "dask"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        console.stdout.print(f"punzi {version('punzi')}")
+        raise typer.Exit
+
+
+ConfigOption = Annotated[
+    Path, typer.Option("-c", "--config", help="Configuration: samples and settings.")
+]
+RunOption = Annotated[str, typer.Option("-r", "--run", help="Name of the run (folder runs/NAME).")]
+WorkersOption = Annotated[int, typer.Option(min=1, max=10_000, help="Parallel workers.")]
+ExecutorOption = Annotated[Executor, typer.Option(help="Where chunks are processed.")]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(help="dask: address of a scheduler, or YAML file of a batch system."),
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting: section.key=value.")
+]
+ChunkOption = Annotated[int, typer.Option(min=1, help="Rows per chunk.")]
+LostOption = Annotated[
+    bool, typer.Option("--allow-lost", help="Go on without unreadable chunks, weights corrected.")
+]
+
+CORES = os.cpu_count() or 1
+
+
+@app.callback()
+def options(
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Warnings and errors only.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show version.")
+    ] = False,
+) -> None:
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    console.configure_logging(level)
+
+
+@app.command()
+def simulate(
+    config: ConfigOption = Path("datasets.yaml"),
+    workers: WorkersOption = CORES,
+    scale: Annotated[float, typer.Option(min=1e-6, help="Factor on all sample sizes.")] = 1.0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files made with other settings.")
+    ] = False,
+) -> None:
+    """Make the missing files of all samples that have a simulate recipe."""
+    from analysis import workflow
+
+    workflow.run_simulation(config, workers=workers, scale=scale, overwrite=overwrite)
+
+
+@app.command()
+def check(config: ConfigOption = Path("datasets.yaml"), workers: WorkersOption = CORES) -> None:
+    """Open every file of every sample and report all problems in one table."""
+    from analysis import workflow
+
+    if not workflow.run_check(config, workers=workers):
+        raise typer.Exit(1)
+
+
+@app.command()
+def select(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    workers: WorkersOption = CORES,
+    executor: ExecutorOption = Executor.threads,
+    cluster: ClusterOption = None,
+    chunk_size: ChunkOption = 1_000_000,
+    allow_lost: LostOption = False,
+    changes: SetOption = None,
+) -> None:
+    """Select events: ntuples to skim, histograms and cutflow."""
+    from analysis import workflow
+
+    how = workflow.Execution(executor.value, workers, cluster, chunk_size, allow_lost)
+    workflow.run_select(config, run, how, changes or [])
+
+
+def main() -> None:
+    """Run the command; a person's mistake gets a message, never a traceback."""
+    try:
+        app(standalone_mode=False)
+    except KeyboardInterrupt:
+        again = " ".join(["punzi", *sys.argv[1:]])
+        _fail(f"interrupted; nothing is lost, resume with: {again}", code=130)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except Exception as error:
+        _explain(error)
+
+
+def _explain(error: Exception) -> None:
+    import click
+
+    from analysis.errors import user_errors
+
+    if isinstance(error, click.exceptions.Abort):
+        _fail("interrupted", code=130)
+    if isinstance(error, click.ClickException):
+        error.show()
+        sys.exit(error.exit_code)
+    if isinstance(error, user_errors()):
+        _fail(str(error), code=1)
+    if isinstance(error, OSError) and error.errno in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+    ):
+        _fail(f"cannot write {error.filename or 'a file'}: {error.strerror}", code=1)
+    log.debug("details", exc_info=error)
+    name = f"{type(error).__module__}.{type(error).__name__}"
+    _fail(f"internal error: {name}: {error}\nRun again with -v for details and report it", code=3)
+
+
+def _fail(text: str, *, code: int) -> None:
+    console.stderr.print(f"punzi: {text}", style="red", markup=False, soft_wrap=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

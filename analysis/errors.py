@@ -1,0 +1,32 @@
+"""Which exceptions are a person's to mend: their message is shown, without a traceback."""
+
+from __future__ import annotations
+
+
+def user_errors() -> tuple[type[Exception], ...]:
+    """Imported late: the command line must answer --help without loading torch."""
+    from analysis.check import CheckError
+    from analysis.config import ConfigError
+    from analysis.executors import ExecutorError
+    from analysis.runs import RunError
+    from analysis.select import SelectionError
+    from analysis.skim import SkimError
+    from models.model_file import ModelFileError
+    from models.training import TrainingDiverged
+    from selection.ntuple import MissingBranchError
+    from selection.resolution import ResolutionError
+    from simulation.recipe import SimulationError
+
+    return (
+        CheckError,
+        ConfigError,
+        ExecutorError,
+        MissingBranchError,
+        ModelFileError,
+        ResolutionError,
+        RunError,
+        SelectionError,
+        SimulationError,
+        SkimError,
+        TrainingDiverged,
+    )
