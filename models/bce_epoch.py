@@ -51,10 +51,12 @@ def fused_bce_epoch(
     learning_rate: float,
 ) -> None:
     """SGD over all batches of `order`; changes the weights of the network."""
-    theta = packed(network)
+    parameters = list(network.parameters())
+    theta = packed(parameters)
     sgd_epoch(rows, order, batch_size, learning_rate, theta, padded_widths(network))
     with torch.no_grad():
-        for parameter, value in zip(network.parameters(), unpacked(theta, network), strict=True):
+        new = unpacked(theta, [p.shape for p in parameters])
+        for parameter, value in zip(parameters, new, strict=True):
             parameter.copy_(value)
 
 

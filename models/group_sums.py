@@ -17,7 +17,9 @@ processes or machines may each take a share and add S and J.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -34,16 +36,14 @@ Form = Literal["auto", "fused", "torch"]
 Map = Callable[..., Iterable[Any]]  # map, or the map of a thread pool
 
 CHUNK = 65536  # rows; float32 weight gradients over millions of rows are wrong by percents
-TASK = 16  # pieces handed to a thread at once
+TASK = 65536  # events handed to a thread at once
 
 
 def is_fusible(network: nn.Module) -> bool:
     """True where the fused form applies."""
-    return (
-        type(network) is PunziNet
-        and len(network.hidden) == 2
-        and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in network.parameters())
-    )
+    if type(network) is not PunziNet or len(network.layers) != 3:
+        return False
+    return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in network.parameters())
 
 
 def group_sums(
@@ -58,15 +58,15 @@ def group_sums(
     if form not in ("auto", "fused", "torch"):
         msg = f"form of the group sums is {form!r}; choose 'auto', 'fused' or 'torch'"
         raise ValueError(msg)
-    if form == "fused" and not is_fusible(network):
+    fusible = form != "torch" and is_fusible(network)
+    if form == "fused" and not fusible:
         msg = (
             "the fused form is for PunziNet with two hidden layers in float32 on the CPU; "
             "use form='auto' or 'torch' for this network"
         )
         raise ValueError(msg)
-    parameters = list(network.parameters())
-    apply = _Fused.apply if form != "torch" and is_fusible(network) else _Chunked.apply
-    sums: Tensor = apply(network, events, quantity, over, *parameters)
+    apply = _Fused.apply if fusible else _Chunked.apply
+    sums: Tensor = apply(network, events, quantity, over, *network.parameters())
     return sums
 
 
@@ -78,20 +78,23 @@ class _Fused(torch.autograd.Function):
         events: GroupedEvents,
         quantity: Quantity,
         over: Map,
-        *_: Tensor,
+        *parameters: Tensor,
     ) -> Tensor:
-        needed = any(ctx.needs_input_grad)
-        sums, jacobian = fused_sums(network, events, quantity, gradient=needed, over=over)
-        ctx.jacobian, ctx.network = jacobian, network
+        theta = packed(parameters)
+        sums, ctx.jacobian = fused_sums(
+            theta, network, events, quantity, gradient=any(ctx.needs_input_grad), over=over
+        )
+        ctx.shapes = [p.shape for p in parameters]
         return torch.from_numpy(sums)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         by_theta = gradients[0].detach().numpy() @ ctx.jacobian
-        return None, None, None, None, *unpacked(by_theta, ctx.network)
+        return None, None, None, None, *unpacked(by_theta, ctx.shapes)
 
 
 def fused_sums(
+    theta: npt.NDArray[np.float32],
     network: PunziNet,
     events: GroupedEvents,
     quantity: Quantity,
@@ -99,31 +102,40 @@ def fused_sums(
     gradient: bool,
     over: Map = map,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """S (n_groups,) and its gradient (n_groups, n_parameters padded; no columns if not asked)."""
-    theta = packed(network)
+    """S (n_groups,) and dS/dtheta (n_groups, n_parameters padded; no columns if not asked).
+
+    theta holds the weights (see `packed`), the network the scaling. Both results are sums over
+    events: those of several files or machines may simply be added.
+    """
+    pieces = events.pieces
     code = {"score": SCORE, "bce": BCE, "accepted": ACCEPTED}[quantity]
-    bounds, group = events.pieces
-    target = events.target[group]
-    out = np.empty((len(group), 1 + len(theta) * gradient))
-    if not np.all(np.isfinite(theta)):
+    out = np.empty((len(pieces.group), 1 + len(theta) * gradient))
+    if not np.isfinite(theta).all():
         out[:] = np.nan  # the compiled clamps would turn nan into a plausible number
     else:
-        scaling, shape = scaling_rows(network), padded_widths(network)
+        scaling, widths = scaling_rows(network), padded_widths(network)
 
-        def task(at: int) -> None:
-            part = slice(at, at + TASK)
+        def task(part: slice) -> None:
             piece_sums(
-                events.features, events.weight, scaling, bounds[part], target[part], code, theta,
-                shape, out[part],
+                events.features, events.weight, scaling, pieces.bounds[part], pieces.target[part],
+                code, theta, widths, out[part],
             )  # fmt: skip
 
-        for _ in over(task, range(0, len(group), TASK)):
+        for _ in over(task, _tasks(pieces.bounds) if over is not map else [slice(None)]):
             pass
     total = np.zeros((events.n_groups, out.shape[1]))
-    present, begin = np.unique(group, return_index=True)
-    if len(present):
-        total[present] = np.add.reduceat(out, begin, axis=0)
+    if len(out):
+        total[pieces.group[pieces.first]] = np.add.reduceat(out, pieces.first, axis=0)
     return np.ascontiguousarray(total[:, 0]), total[:, 1:]
+
+
+def _tasks(bounds: npt.NDArray[np.int64]) -> list[slice]:
+    """Consecutive pieces, about TASK events at a time and at least four tasks."""
+    done = np.cumsum(bounds[:, 1] - bounds[:, 0])
+    n_tasks = max(4, int(done[-1]) // TASK) if len(done) else 0
+    cuts = np.searchsorted(done, np.arange(n_tasks + 1) * (done[-1] / n_tasks)) if n_tasks else []
+    edges = [0, *map(int, cuts[1:-1]), len(bounds)] if n_tasks else []
+    return [slice(a, b) for a, b in pairwise(edges) if a < b]
 
 
 def padded_widths(network: PunziNet) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -135,31 +147,33 @@ def padded_widths(network: PunziNet) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def scaling_rows(network: PunziNet) -> npt.NDArray[np.float32]:
     """(2, 4): minimum and 1/(max - min) of the features."""
     low, high = network.feature_min.numpy(), network.feature_max.numpy()
-    return np.stack([low, 1 / (high - low)]).astype(np.float32)
+    return np.stack([low, np.float32(1) / (high - low)])
 
 
-def _padded_shapes(network: PunziNet) -> list[tuple[int, ...]]:
-    first, second = map(len, padded_widths(network))
+def _padded(shapes: Sequence[torch.Size]) -> list[tuple[int, ...]]:
+    first, second = (-(-shapes[at][0] // 4) * 4 for at in (0, 2))
     return [(first, 4), (first,), (second, first), (second,), (1, second), (1,)]
 
 
-def packed(network: PunziNet) -> npt.NDArray[np.float32]:
-    """The weights as one flat vector, every layer padded with zeros."""
+def packed(parameters: Sequence[Tensor]) -> npt.NDArray[np.float32]:
+    """W1, b1, W2, b2, w3, b3 as one flat vector, every layer padded with zeros."""
     parts = []
-    for parameter, shape in zip(network.parameters(), _padded_shapes(network), strict=True):
-        block = np.zeros(shape, np.float32)
-        block[tuple(slice(n) for n in parameter.shape)] = parameter.detach().numpy()
+    for parameter, shape in zip(parameters, _padded([p.shape for p in parameters]), strict=True):
+        block = parameter.detach().numpy()
+        if block.shape != shape:
+            block = np.zeros(shape, np.float32)
+            block[tuple(map(slice, parameter.shape))] = parameter.detach().numpy()
         parts.append(block.ravel())
     return np.concatenate(parts)
 
 
-def unpacked(theta: npt.NDArray[Any], network: PunziNet) -> list[Tensor]:
-    """A flat padded vector as tensors of the shape and type of the weights."""
-    parts, at = [], 0
-    for parameter, shape in zip(network.parameters(), _padded_shapes(network), strict=True):
-        size = int(np.prod(shape))
-        block = theta[at : at + size].reshape(shape)[tuple(slice(n) for n in parameter.shape)]
-        parts.append(torch.from_numpy(block.astype(np.float32)))
+def unpacked(theta: npt.NDArray[Any], shapes: Sequence[torch.Size]) -> list[Tensor]:
+    """A flat padded vector as float32 tensors of the given shapes."""
+    flat, parts, at = theta.astype(np.float32), [], 0
+    for shape, padded in zip(shapes, _padded(shapes), strict=True):
+        size = math.prod(padded)
+        block = flat[at : at + size].reshape(padded)[tuple(map(slice, shape))]
+        parts.append(torch.from_numpy(block.copy() if shape != padded else block))
         at += size
     return parts
 
@@ -197,15 +211,15 @@ def _chunks(
 ) -> Iterable[tuple[npt.NDArray[np.int64], Tensor, Tensor]]:
     """Group (m,), weight (m,) and features (m, 4) of at most CHUNK consecutive events."""
     like = next(network.parameters())
-    bounds, group = events.pieces
-    length = bounds[:, 1] - bounds[:, 0]
+    pieces = events.pieces
+    length = pieces.bounds[:, 1] - pieces.bounds[:, 0]
     chunk = (np.cumsum(length) - length) // (CHUNK - PIECE)
-    for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(chunk)) + 1):
+    for part in np.split(np.arange(len(length)), np.flatnonzero(np.diff(chunk)) + 1):
         if not len(part):
             continue
-        rows = np.concatenate([np.arange(start, stop) for start, stop in bounds[part]])
+        rows = np.concatenate([np.arange(start, stop) for start, stop in pieces.bounds[part]])
         features = torch.from_numpy(np.ascontiguousarray(events.features[:, rows].T))
-        index = np.repeat(group[part], length[part]).astype(np.int64)
+        index = np.repeat(pieces.group[part], length[part]).astype(np.int64)
         yield index, torch.from_numpy(events.weight[rows]).to(like), features.to(like)
 
 

@@ -86,7 +86,7 @@ class Objective:
         if stage.loss == "bce":
             return bce_loss(sums, data)
         v = self.settings.hypothesis_weights
-        weight = None if v is None else torch.tensor(v, dtype=torch.float64)
+        weight = None if v is None else np.asarray(v, np.float64)
         return punzi_loss(
             sums, data, self.formula, log=self.settings.log_loss, hypothesis_weight=weight
         )

@@ -196,8 +196,8 @@ def _fused_bce(network: PunziNet, stage: Stage, objective: Objective) -> bool:
 
 def _optimizer(network: PunziNet, stage: Stage) -> torch.optim.Optimizer:
     if stage.optimizer == "sgd":
-        return torch.optim.SGD(network.parameters(), lr=stage.learning_rate)
-    return torch.optim.Adam(network.parameters(), lr=stage.learning_rate)
+        return torch.optim.SGD(network.parameters(), lr=stage.learning_rate, fused=True)
+    return torch.optim.Adam(network.parameters(), lr=stage.learning_rate, fused=True)
 
 
 def _start(objective: Objective, resumed: Checkpoint | None) -> _State:

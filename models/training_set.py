@@ -25,6 +25,18 @@ import numpy.typing as npt
 from selection.table import FEATURES, BoolArray, EventTable, IntArray, validation_mask
 from selection.windows import MassWindows, hypothesis_index, in_own_window, window_span
 
+PIECE = 8192  # events: a piece takes 0.1 ms, so that threads end together
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Short runs of events whose sums are added in this order, whoever computes them."""
+
+    bounds: npt.NDArray[np.int64]  # (n_pieces, 2) first event and end
+    group: IntArray  # (n_pieces,) rising
+    target: npt.NDArray[np.float32]  # (n_pieces,)
+    first: IntArray  # (n_groups with events,) first piece of each group
+
 
 @dataclass(frozen=True)
 class GroupedEvents:
@@ -51,17 +63,16 @@ class GroupedEvents:
         return lengths.astype(np.int64)
 
     @cached_property
-    def pieces(self) -> tuple[IntArray, IntArray]:
-        """Runs cut to at most PIECE events: bounds (p, 2), group (p,). Fixes the order of sums."""
+    def pieces(self) -> Pieces:
+        """The runs cut to at most PIECE events; empty runs have none."""
         n_pieces = -(-(self.stop - self.start) // PIECE)
         run = np.repeat(np.arange(len(self.group)), n_pieces)
         nth = np.arange(len(run)) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
         begin = self.start[run] + nth * PIECE
         bounds = np.stack([begin, np.minimum(begin + PIECE, self.stop[run])], axis=1)
-        return bounds.astype(np.int64), self.group[run]
-
-
-PIECE = 8192  # events: a piece takes 0.1 ms, so that threads end together
+        group = self.group[run]
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        return Pieces(bounds, group, self.target[group], first)
 
 
 @dataclass(frozen=True)
