@@ -33,10 +33,10 @@ TRACK_THETA = (17 * pi / 180, 150 * pi / 180)
 ECL_THETA = (12.4 * pi / 180, 155.1 * pi / 180)
 
 # The loose preselection of the ntuples; the analysis cuts harder (33-124 deg, 1.0 and 0.4 GeV).
-MIN_DIMUON_PT_GEV = 0.9
+MIN_DIMUON_PT_GEV = 0.95
 MAX_EXTRA_GEV = 0.6
-RECOIL_THETA = (30 * pi / 180, 127 * pi / 180)
-RECOIL_MASS2_GEV2 = (-3.0, 90.0)
+RECOIL_THETA = (32.5 * pi / 180, 125 * pi / 180)  # at 32 deg photons in the ECL gap come in
+RECOIL_MASS2_GEV2 = (-3.0, 83.0)  # 8.9 GeV and its tail; above, ee mu mu is all there is
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

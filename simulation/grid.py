@@ -1,6 +1,7 @@
 """Adaptive importance sampling: a VEGAS grid per stratum, and points shared among strata.
 
-    x_d = edge_k + (n_bins u_d - k) width_k,   jacobian = prod n_bins width_k     (k = int(n_bins u))
+    x_d = edge_k + (n_bins u_d - k) width_k,   k = int(n_bins u_d)
+    jacobian = prod n_bins width_k
     integral = sum over strata of mean(f jacobian)
     points of a stratum ~ its sqrt(mean (f jacobian)^2)                           (Neyman)
 
@@ -20,8 +21,18 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 Integrand = Callable[[np.random.Generator, int, FloatArray], FloatArray]
 
+N_BINS = 50
 DAMPING = 0.7
-MIN_SHARE = 0.01  # of the points, for a stratum that contributes at all
+MIN_SHARE = 0.005  # of the points, for a stratum that contributes at all
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Number of strata, dimensions of their unit cube, and points of each round of adapting."""
+
+    n_strata: int
+    n_dim: int
+    rounds: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -41,32 +52,32 @@ class Stratum:
         return low + (u - k) * width, np.prod(n_bins * width, axis=1)
 
 
-def adapted_strata(
-    integrand: Integrand,
-    *,
-    n_strata: int,
-    n_dim: int,
-    rounds: tuple[int, ...] = (20_000, 20_000, 40_000, 40_000, 60_000),
-    n_bins: int = 50,
-    seed: int = 20211,
-) -> tuple[Stratum, ...]:
+def adapted_strata(integrand: Integrand, shape: Shape, *, seed: int = 20211) -> tuple[Stratum, ...]:
     """Strata adapted to the integrand f(rng, stratum, x) -> (n,), always in the same way."""
     rng = np.random.default_rng(seed)
-    even = np.tile(np.linspace(0, 1, n_bins + 1), (n_dim, 1))
+    even = np.tile(np.linspace(0, 1, N_BINS + 1), (shape.n_dim, 1))
     strata = []
-    spread = np.zeros(n_strata)
-    for index in range(n_strata):
-        stratum = Stratum(even, 1 / n_strata)
-        for n in rounds:
+    spread = np.zeros(shape.n_strata)
+    for index in range(shape.n_strata):
+        stratum = Stratum(even, 1 / shape.n_strata)
+        for n in shape.rounds:
             x, jacobian = stratum.points(rng, n)
             f = integrand(rng, index, x) * jacobian
-            spread[index] = np.sqrt(np.mean(f**2))
+            spread[index] = _spread(f)
             stratum = Stratum(_refined(stratum.edges, x, f**2), stratum.share)
         strata.append(stratum)
     share = spread / spread.sum()
     share = np.where(spread > 0, np.maximum(share, MIN_SHARE), 0)
     share /= share.sum()
     return tuple(Stratum(s.edges, float(p)) for s, p in zip(strata, share, strict=True))
+
+
+def _spread(f: FloatArray) -> float:
+    """sqrt(mean f^2), the heaviest thousandth of the points that count pulled in: it is noise."""
+    live = f[f > 0]
+    if not live.size:
+        return 0.0
+    return float(np.sqrt((np.minimum(live, np.quantile(live, 0.999)) ** 2).sum() / len(f)))
 
 
 def _refined(edges: FloatArray, x: FloatArray, f2: FloatArray) -> FloatArray:

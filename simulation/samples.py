@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from selection.beams import cm_matrix
-from simulation import mumugamma
+from simulation import eemumu, mumugamma
 from simulation.detector import FloatArray, Reconstructed, joined, reconstruct, smeared_sqrt_s
-from simulation.grid import adapted_strata
+from simulation.frames import lab_matrix
+from simulation.grid import Shape, adapted_strata
 from simulation.recipe import Recipe, SimulationError
 from simulation.signal import SignalEvents, signal_draws
 from simulation.taupair import tau_pairs
@@ -28,7 +29,7 @@ from simulation.taupair import tau_pairs
 BLOCK = 100_000
 PILOT = 40_000
 MARGIN = 1.15
-FLOOR = 0.5  # of the mean weight, weighted by weight: rows below play roulette
+FLOOR = 0.5  # share of the rate carried by rows that play roulette
 
 Draw = Callable[[np.random.Generator, int, FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -50,7 +51,9 @@ def simulate(recipe: Recipe) -> Sample:
         return _signal(recipe, rng)
     if recipe.process == "taupair":
         return _tau_pairs(recipe, rng)
-    return _mumugamma(recipe, rng)
+    if recipe.process == "mumugamma":
+        return _mumugamma(recipe, rng)
+    return _eemumu(recipe, rng)
 
 
 def _energies(recipe: Recipe, rng: np.random.Generator, n: int) -> FloatArray:
@@ -58,9 +61,11 @@ def _energies(recipe: Recipe, rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def _signal(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    mass = recipe.mass_gev or 0.0  # a signal recipe has checked its mass
+
     def draws(n: int) -> SignalEvents:
         energy = _energies(recipe, rng, n)
-        return signal_draws(rng, mass_gev=recipe.mass_gev, sqrt_s_gev=energy, isr=recipe.isr)
+        return signal_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
 
     pilot = draws(PILOT).weight_fb
     ceiling = MARGIN * pilot.max()
@@ -116,12 +121,22 @@ def _mumugamma(recipe: Recipe, rng: np.random.Generator) -> Sample:
             x, stratum=stratum, sqrt_s_gev=energy, isr=recipe.isr, to_cm=to_cm
         )
 
-    return _stratified(recipe, rng, draw, n_strata=mumugamma.N_STRATA, n_dim=mumugamma.N_DIM)
+    return _stratified(recipe, rng, draw, mumugamma.STRATA)
 
 
-def _stratified(
-    recipe: Recipe, rng: np.random.Generator, draw: Draw, *, n_strata: int, n_dim: int
-) -> Sample:
+def _eemumu(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    to_lab = lab_matrix(recipe.beams)
+
+    def draw(
+        stream: np.random.Generator, stratum: int, x: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        energy = _energies(recipe, stream, len(x))
+        return eemumu.eemumu_draws(x, stratum=stratum, sqrt_s_gev=energy, to_lab=to_lab)
+
+    return _stratified(recipe, rng, draw, eemumu.STRATA)
+
+
+def _stratified(recipe: Recipe, rng: np.random.Generator, draw: Draw, shape: Shape) -> Sample:
     """Rows of a generator that draws from the unit cube of each of its strata."""
 
     def survivors(stream: np.random.Generator, stratum: int, x: FloatArray) -> FloatArray:
@@ -132,7 +147,7 @@ def _stratified(
         return out
 
     kept, sigma, variance, tried = [], 0.0, 0.0, 0
-    strata = adapted_strata(survivors, n_strata=n_strata, n_dim=n_dim)
+    strata = adapted_strata(survivors, shape)
     for index, stratum in enumerate(strata):
         n_stratum = round(stratum.share * recipe.n_generated)
         weights = [np.zeros(0)]
@@ -158,8 +173,9 @@ def _mean(w: FloatArray) -> tuple[float, float]:
 
 def _roulette(rows: Reconstructed, rng: np.random.Generator) -> Reconstructed:
     """Rows lighter than the floor survive with probability weight / floor, at the floor."""
+    w = np.sort(rows.weight)
+    floor = w[np.searchsorted(np.cumsum(w), FLOOR * w.sum())]
     w = rows.weight
-    floor = FLOOR * (w**2).sum() / w.sum()
     stay = rng.random(len(w)) * floor < w
     chosen = {n: getattr(rows, n)[stay] for n in Reconstructed.__dataclass_fields__}
     return replace(Reconstructed(**chosen), weight=np.maximum(chosen["weight"], floor))
