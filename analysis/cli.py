@@ -8,11 +8,14 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from analysis import console
+
+if TYPE_CHECKING:
+    from analysis.select import Execution
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +60,15 @@ LostOption = Annotated[
     bool, typer.Option("--allow-lost", help="Go on without unreadable chunks, weights corrected.")
 ]
 
+NetworksOption = Annotated[
+    int | None, typer.Option(min=1, help="Networks in the ensemble (training.networks).")
+]
+SeedOption = Annotated[
+    int | None, typer.Option(min=0, help="Seed of the first network (training.seed).")
+]
+
 CORES = os.cpu_count() or 1
+USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # a wrong option or value; typer's own click
 
 
 @app.callback()
@@ -110,8 +121,60 @@ def select(
     """Select events: ntuples to skim, histograms and cutflow."""
     from analysis import workflow
 
-    how = workflow.Execution(executor.value, workers, cluster, chunk_size, allow_lost)
+    how = _execution(executor, workers, cluster, chunk_size, allow_lost)
     workflow.run_select(config, run, how, changes or [])
+
+
+@app.command()
+def train(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    networks: NetworksOption = None,
+    seed: SeedOption = None,
+    workers: WorkersOption = CORES,
+    executor: ExecutorOption = Executor.threads,
+    cluster: ClusterOption = None,
+    changes: SetOption = None,
+) -> None:
+    """Train the networks: windows, weighted BCE, then Punzi-loss."""
+    from analysis import workflow
+
+    how = _execution(executor, workers, cluster)
+    workflow.run_train(config, run, how, _changes(changes, networks, seed))
+
+
+@app.command()
+def evaluate(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    networks: NetworksOption = None,
+    seed: SeedOption = None,
+    workers: WorkersOption = CORES,
+    changes: SetOption = None,
+) -> None:
+    """Cuts and figures of merit of every network at every mass."""
+    from analysis import workflow
+
+    how = _execution(Executor.threads, workers, None)
+    workflow.run_evaluate(config, run, how, _changes(changes, networks, seed))
+
+
+def _execution(
+    executor: Executor,
+    workers: int,
+    cluster: str | None,
+    chunk_size: int = 1_000_000,
+    allow_lost: bool = False,
+) -> Execution:
+    from analysis.select import Execution
+
+    return Execution(executor.value, workers, cluster, chunk_size, allow_lost)
+
+
+def _changes(changes: list[str] | None, networks: int | None, seed: int | None) -> list[str]:
+    """Options that are settings, in the form of --set."""
+    named = {"training.networks": networks, "training.seed": seed}
+    return [*(changes or []), *(f"{k}={v}" for k, v in named.items() if v is not None)]
 
 
 def main() -> None:
@@ -119,8 +182,7 @@ def main() -> None:
     try:
         app(standalone_mode=False)
     except KeyboardInterrupt:
-        again = " ".join(["punzi", *sys.argv[1:]])
-        _fail(f"interrupted; nothing is lost, resume with: {again}", code=130)
+        _interrupted()
     except typer.Exit as done:
         sys.exit(done.exit_code)
     except Exception as error:
@@ -128,13 +190,11 @@ def main() -> None:
 
 
 def _explain(error: Exception) -> None:
-    import click
-
     from analysis.errors import user_errors
 
-    if isinstance(error, click.exceptions.Abort):
-        _fail("interrupted", code=130)
-    if isinstance(error, click.ClickException):
+    if isinstance(error, typer.Abort):
+        _interrupted()
+    if isinstance(error, USAGE_ERROR):
         error.show()
         sys.exit(error.exit_code)
     if isinstance(error, user_errors()):
@@ -150,6 +210,11 @@ def _explain(error: Exception) -> None:
     log.debug("details", exc_info=error)
     name = f"{type(error).__module__}.{type(error).__name__}"
     _fail(f"internal error: {name}: {error}\nRun again with -v for details and report it", code=3)
+
+
+def _interrupted() -> None:
+    again = " ".join(["punzi", *sys.argv[1:]])
+    _fail(f"interrupted; what is finished is kept, resume with: {again}", code=130)
 
 
 def _fail(text: str, *, code: int) -> None:

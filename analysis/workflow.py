@@ -18,9 +18,11 @@ from analysis.check import find_problems, inspect_all
 from analysis.config import Configuration, load
 from analysis.cutflow_table import print_cutflow
 from analysis.datasets import Dataset, datasets, filled
-from analysis.runs import open_run
+from analysis.evaluate import evaluate_networks, print_summary
+from analysis.runs import RunFolder, open_run
 from analysis.samples import Signal
 from analysis.select import Execution, Selection, select
+from analysis.train import failed_networks, prepare, train
 from simulation.recipe import Recipe
 
 log = logging.getLogger(__name__)
@@ -97,6 +99,32 @@ def run_select(
         selection = select(run, config, sets, how)
         print_cutflow(run / "cutflow.json", config.signal[0])
     return selection
+
+
+def run_train(config_path: Path, name: str, how: Execution, changes: Sequence[str] = ()) -> None:
+    config, sets = _inputs(config_path, changes)
+    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
+        ready = prepare(run, config, select(run, config, sets, how))
+        train(run, config, ready, how)
+        _report_failures(run, config)
+
+
+def run_evaluate(config_path: Path, name: str, how: Execution, changes: Sequence[str] = ()) -> None:
+    config, sets = _inputs(config_path, changes)
+    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
+        ready = prepare(run, config, select(run, config, sets, how))
+        train(run, config, ready, how)
+        figures = evaluate_networks(run, config, ready, workers=how.workers)
+        print_summary(figures, _failed(run, config))
+
+
+def _failed(run: RunFolder, config: Configuration) -> dict[int, list[str]]:
+    return failed_networks(run, range(config.settings.training.networks))
+
+
+def _report_failures(run: RunFolder, config: Configuration) -> None:
+    for i, reasons in _failed(run, config).items():
+        log.warning("network %d FAILED: %s", i, "; ".join(reasons))
 
 
 def _inputs(

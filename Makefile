@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint bench paper clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+demo: $(READY)  ## simulate a small data set, run the whole analysis, leave plots and a report
+	$(BIN)/punzi simulate -c datasets.yaml
+	$(BIN)/punzi run -c datasets.yaml -r demo
+
+test: $(READY) lint  ## check style and types, then run all tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## measure speed as ratios, side by side (about ten minutes)
+	$(BIN)/python -m benchmarks
+
+paper: $(READY)  ## the study of the paper: simulation, ten networks, all figures (hours)
+	$(BIN)/punzi simulate -c paper.yaml
+	$(BIN)/punzi run -c paper.yaml -r paper
+
+clean:  ## remove generated data, runs and the environment
+	rm -rf $(VENV) data runs .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dask,onnx,baselines,dev]"
+	@touch $@

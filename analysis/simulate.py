@@ -1,0 +1,172 @@
+"""`punzi simulate`: make the missing files of the samples that have a recipe.
+
+    for each (recipe, path):   no file             -> make it
+                               file, same recipe   -> keep it
+                               file, other recipe  -> an error that lists all of them
+
+Files are made in parallel by processes. A file depends on its recipe alone, so the number of
+workers changes nothing but the time; it appears only when complete, so an interrupt leaves nothing
+half-written and the next call makes only what is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import FrameType
+
+from rich.progress import Progress
+
+from simulation.recipe import Recipe, SimulationError
+from simulation.write import SampleSummary, recorded_recipe, write_sample
+
+log = logging.getLogger(__name__)
+
+Job = tuple[Recipe, Path]
+Report = Callable[[SampleSummary], None]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a call did: the files it made and the files it found."""
+
+    made: tuple[SampleSummary, ...]
+    kept: tuple[Path, ...]
+
+
+def simulate_missing(
+    jobs: Sequence[Job], *, workers: int, progress: bool | None = None, overwrite: bool = False
+) -> Simulated:
+    """Make the files that are missing; progress: a bar (None: if the terminal can show one)."""
+    paths = [path for _, path in jobs]
+    twice = sorted({str(path) for path in paths if paths.count(path) > 1})
+    if twice:
+        msg = f"two recipes want the same file: {', '.join(twice)}; give each its own name"
+        raise SimulationError(msg)
+    todo, kept = _missing(jobs, overwrite=overwrite)
+    log.info("simulate: %d files to make, %d already there", len(todo), len(kept))
+    # the largest first: the last file then never runs alone for long
+    todo.sort(key=lambda job: (-job[0].n_generated, str(job[1])))
+    bar = sys.stderr.isatty() if progress is None else progress
+    with _reporting(len(todo), bar=bar) as report:
+        made = _run_all(todo, workers, report)
+    order = {path: i for i, path in enumerate(paths)}
+    return Simulated(tuple(sorted(made, key=lambda s: order[s.path])), tuple(kept))
+
+
+def _missing(jobs: Sequence[Job], *, overwrite: bool) -> tuple[list[Job], list[Path]]:
+    todo, kept, wrong = [], [], []
+    for recipe, path in jobs:
+        if not path.exists():
+            todo.append((recipe, path))
+            continue
+        try:
+            difference = _difference(recorded_recipe(path), recipe)
+        except SimulationError as error:
+            difference = str(error)
+        if not difference:
+            kept.append(path)
+        elif overwrite:
+            todo.append((recipe, path))
+        else:
+            wrong.append(f"  {path}: {difference}")
+    if wrong:
+        msg = (
+            f"{len(wrong)} existing file(s) were made with other settings and are left alone:\n"
+            + "\n".join(wrong)
+            + "\nDelete or move them, change the configuration, or allow overwriting."
+        )
+        raise SimulationError(msg)
+    return todo, kept
+
+
+def _difference(found: Recipe, wanted: Recipe) -> str:
+    parts = [
+        f"{f.name} = {getattr(found, f.name)} in the file, {getattr(wanted, f.name)} wanted"
+        for f in fields(Recipe)
+        if getattr(found, f.name) != getattr(wanted, f.name)
+    ]
+    return "; ".join(parts)
+
+
+def _run_all(todo: Sequence[Job], workers: int, report: Report) -> list[SampleSummary]:
+    made = []
+    if workers <= 1 or len(todo) <= 1:
+        with _terminated_as_interrupt():
+            for recipe, path in todo:
+                made.append(write_sample(recipe, path))
+                report(made[-1])
+        return made
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(
+        min(workers, len(todo)), mp_context=context, initializer=_start_worker
+    )
+    try:
+        waiting: set[Future[SampleSummary]] = {pool.submit(write_sample, *job) for job in todo}
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in done:
+                made.append(future.result())
+                report(made[-1])
+    except BaseException:
+        # running files are stopped, not waited for; their temporary files go with them
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown()
+    return made
+
+
+def _start_worker() -> None:
+    """Ctrl-C is the parent's to handle; it ends the workers by SIGTERM, which cleans up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _raise_exit)
+
+
+def _raise_exit(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def _terminated_as_interrupt() -> Iterator[None]:
+    """SIGTERM as an exception while files are written here (main thread only)."""
+    try:
+        before = signal.signal(signal.SIGTERM, _raise_exit)
+    except ValueError:  # not the main thread: signals are someone else's
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _reporting(total: int, *, bar: bool) -> Iterator[Report]:
+    if not bar or total == 0:
+        count = iter(range(1, total + 1))
+        yield lambda s: log.info("simulated %d of %d: %s", next(count), total, _line(s))
+        return
+    with Progress(transient=True) as shown:
+        task = shown.add_task("simulating", total=total)
+
+        def report(summary: SampleSummary) -> None:
+            shown.update(task, advance=1, description=f"simulating {summary.path.name}")
+
+        yield report
+
+
+def _line(s: SampleSummary) -> str:
+    return (
+        f"{s.path.name}, {s.rows} rows, sigma = {s.cross_section_fb:.5g} +- "
+        f"{s.cross_section_error_fb:.2g} fb, N_eff = {s.n_eff:.0f}, "
+        f"largest weight = {s.max_weight_inv_fb:.3g} fb^-1"
+    )
