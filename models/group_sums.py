@@ -33,7 +33,7 @@ from models.training_set import PIECE, GroupedEvents
 
 Quantity = Literal["score", "bce", "accepted"]
 Form = Literal["auto", "fused", "torch"]
-Map = Callable[..., Iterable[Any]]  # map, or the map of a thread pool
+Map = Callable[..., Iterable[Any]]  # map, or models.threads.shared_map
 
 CHUNK = 65536  # rows; float32 weight gradients over millions of rows are wrong by percents
 TASK = 65536  # events handed to a thread at once
@@ -54,7 +54,7 @@ def group_sums(
     form: Form = "auto",
     over: Map = map,
 ) -> Tensor:
-    """S (n_groups,) of the module's head. `over` maps tasks, e.g. `pool.map` of a thread pool."""
+    """S (n_groups,) of the module's head. `over` maps tasks (models/threads.py)."""
     if form not in ("auto", "fused", "torch"):
         msg = f"form of the group sums is {form!r}; choose 'auto', 'fused' or 'torch'"
         raise ValueError(msg)

@@ -15,7 +15,6 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,6 +34,7 @@ from models.network import PunziNet
 from models.objective import Objective
 from models.schedule import Plateau, after_epoch, learning_rate
 from models.settings import Stage, TrainingSettings
+from models.threads import shared_map
 from models.training_set import TrainingSet
 from models.verdict import failures
 
@@ -99,11 +99,9 @@ def train(
     if v is not None and len(v) != data.n_masses:
         msg = f"{len(v)} hypothesis_weights for {data.n_masses} trained masses"
         raise ValueError(msg)
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            objective = Objective(data, settings, seed, form, pool.map)
-            return _train(objective, validation, checkpoint, progress)
-    return _train(Objective(data, settings, seed, form), validation, checkpoint, progress)
+    with shared_map(threads) as over:
+        objective = Objective(data, settings, seed, form, over)
+        return _train(objective, validation, checkpoint, progress)
 
 
 @dataclass

@@ -1,0 +1,298 @@
+"""Speed of training: the fused sweep against eager torch, interleaved in one run.
+
+    python benchmarks/training_speed.py [--events 5400000] [--rounds 5] [--threads 2]
+
+Eager is what a physicist writes first: the network on all events, a sparse matrix (windows x
+events) of the weights, autograd. It is given every advantage that costs it no lines: its batches of
+1e5 and their matrices are made once, before the clock starts. Rounds alternate, so that a busy
+machine slows both; ratios are of medians. The limit is the time that the tanh and multiply-adds of
+one sweep take from registers and first-level cache, with no memory, no sums and no Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor, nn
+
+from models.batches import random_order, shuffled_in_groups, stratified_batches
+from models.bce_epoch import bce_rows, bce_weights, fused_bce_epoch
+from models.ensemble import train_ensemble
+from models.group_sums import Map, group_sums
+from models.kernels import _tanh
+from models.losses import punzi_loss
+from models.network import PunziNet
+from models.sensitivity import PunziFormula
+from models.settings import DEFAULT
+from models.threads import shared_map
+from models.training_set import TrainingSet, training_sets
+from selection.table import EventTable
+from selection.windows import MassWindows
+
+MASSES = np.round(np.arange(0.1, 9.0, 0.2), 1)
+WINDOWS = MassWindows(MASSES, 0.30 - 0.025 * MASSES, 2.0)
+FORMULA = PunziFormula(luminosity_inv_fb=50.0)
+TANH_PER_EVENT, FMA_PER_EVENT = 13, 172  # sigmoid counted as a tanh; 68 forward, 104 backward
+
+
+def synthetic_events(n: int) -> TrainingSet:
+    """n events in the windows, 2.5 % of them signal, with the separation of a simple toy."""
+    rng = np.random.default_rng(1)
+    n_signal = n // 40
+    mass = np.append(rng.choice(MASSES, n_signal), np.full(n - n_signal, np.nan))
+    mass2 = rng.choice(MASSES, n) ** 2 + rng.uniform(-0.1, 0.1, n)
+    mass2[:n_signal] = mass[:n_signal] ** 2
+    features = rng.random((n, 4), dtype=np.float32) * 5
+    features[:n_signal] **= np.float32(0.8)
+    weight = np.append(np.full(n_signal, 20.0 / n_signal), rng.exponential(1e5 / n, n - n_signal))
+    key = rng.integers(0, 2**64, n, dtype=np.uint64)
+    table = EventTable(features, mass2, weight, mass, np.zeros(n, np.int16), key, ("toy",))
+    return training_sets(table, WINDOWS, luminosity_inv_fb=50.0, validation_fraction=0.0)[0]
+
+
+def window_matrix(data: TrainingSet, rows: np.ndarray, factor: float) -> Tensor:
+    """Sparse (2 x n_masses, len(rows)): weights of signal in its own, background in all windows."""
+    n = data.n_masses
+    group = np.repeat(np.arange(data.n_groups), np.diff(data.group_start))[rows]
+    membership = np.zeros((2 * n, data.n_groups), bool)
+    membership[:n, :n] = np.eye(n, dtype=bool)
+    membership[n:, n:] = data.in_window > 0
+    window = [np.flatnonzero(membership[:, g]) for g in range(data.n_groups)]
+    count = np.array([len(w) for w in window])[group]
+    line = np.concatenate([window[g] for g in group])
+    column = np.repeat(np.arange(len(rows)), count)
+    value = torch.from_numpy(np.repeat(data.weight[rows] * factor, count).astype(np.float32))
+    index = torch.from_numpy(np.stack([line, column]))
+    return torch.sparse_coo_tensor(
+        index, value, (2 * n, len(rows)), check_invariants=False
+    ).coalesce()
+
+
+def eager_step(
+    network: nn.Module, x: Tensor, matrix: Tensor, optimizer: torch.optim.Optimizer
+) -> float:
+    sums = torch.sparse.mm(matrix, network(x)[:, None])[:, 0]
+    eps, B = sums.chunk(2)
+    a, b = FORMULA.a, FORMULA.b
+    root = torch.sqrt(B)
+    N = b**2 / 2 + a * root + b / 2 * torch.sqrt(b**2 + 4 * a * root + 4 * B)
+    loss = torch.mean(N / (eps * FORMULA.luminosity_inv_fb))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def register_limit(n: int, pool: ThreadPoolExecutor, threads: int) -> float:
+    """Seconds for the tanh and multiply-adds of n events, all threads at work."""
+
+    @njit(nogil=True, fastmath=True, error_model="numpy")
+    def tanh_only(x: np.ndarray, y: np.ndarray, repeat: int) -> None:
+        for _ in range(repeat):
+            for e in range(x.size):
+                y[e] = _tanh(x[e])
+            x[0] += np.float32(1e-6)
+
+    @njit(nogil=True, fastmath={"contract"}, error_model="numpy")
+    def fma_only(x: np.ndarray, y: np.ndarray, repeat: int) -> None:
+        for _ in range(repeat):
+            for e in range(x.size):
+                u, v = x[e], y[e]
+                for _ in range(32):
+                    v = v * u + np.float32(0.1)
+                y[e] = v
+
+    def seconds(work: Callable[..., None], repeat: int) -> float:
+        def one(_: int) -> None:
+            x = np.linspace(-2, 0.9, 2048, dtype=np.float32)
+            work(x, np.zeros_like(x), repeat)
+
+        one(0)
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            list(pool.map(one, range(threads)))
+            times.append(time.perf_counter() - begin)
+        return min(times) / (repeat * 2048 * threads)
+
+    return n * (
+        TANH_PER_EVENT * seconds(tanh_only, 2000) + FMA_PER_EVENT * seconds(fma_only, 2000) / 32
+    )
+
+
+def peak_bytes(work: Callable[[], object]) -> float:
+    """Growth of the resident memory while `work` runs (Linux; nan elsewhere)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+        work()
+        return _status("VmHWM") - before
+    except OSError:
+        return float("nan")
+
+
+def _status(name: str) -> int:
+    line = next(s for s in Path("/proc/self/status").read_text().splitlines() if s.startswith(name))
+    return int(line.split()[1]) * 1024
+
+
+def fresh(data: TrainingSet) -> PunziNet:
+    return PunziNet(data.features.min(axis=1), data.features.max(axis=1), seed=1)
+
+
+def contenders(data: TrainingSet, over: Map) -> dict[str, Callable[[], object]]:
+    n = len(data)
+    nets = {
+        name: fresh(data) for name in ("mono", "mono eager", "1e5", "1e5 eager", "bce", "bce eager")
+    }
+    sgd = {
+        name: torch.optim.SGD(net.parameters(), lr=1e-4, fused=True) for name, net in nets.items()
+    }
+    x, matrix = (
+        torch.from_numpy(np.ascontiguousarray(data.features.T)),
+        window_matrix(data, np.arange(n), 1),
+    )
+    order = random_order(n, (1,))
+    n_batches = max(1, round(n / 1e5))
+    fixed = [
+        (x[torch.from_numpy(rows.astype(np.int64))], window_matrix(data, rows, n_batches))
+        for rows in np.array_split(order, n_batches)
+    ]
+    shuffled = shuffled_in_groups(data, (1,))
+    rows, weight = bce_rows(data, nets["bce"]), torch.from_numpy(bce_weights(data))
+    target = torch.from_numpy(np.repeat(data.target, np.diff(data.group_start)))
+
+    def fused_mono() -> None:
+        loss = punzi_loss(group_sums(nets["mono"], data.whole, over=over), data, FORMULA, log=False)
+        sgd["mono"].zero_grad()
+        loss.backward()
+        sgd["mono"].step()
+
+    def fused_batches() -> None:
+        for batch in stratified_batches(shuffled, 100_000, (1,)):
+            sums = group_sums(nets["1e5"], batch.events, over=over) * torch.from_numpy(batch.scale)
+            loss = punzi_loss(sums, data, FORMULA, log=False)
+            sgd["1e5"].zero_grad()
+            loss.backward()
+            sgd["1e5"].step()
+
+    def eager_batches() -> None:
+        for features, part in fixed:
+            eager_step(nets["1e5 eager"], features, part, sgd["1e5 eager"])
+
+    def fused_bce() -> None:
+        fused_bce_epoch(
+            nets["bce"], rows, random_order(n, (1,)), batch_size=2048, learning_rate=1e-4
+        )
+
+    def eager_bce() -> None:
+        order = torch.from_numpy(random_order(n, (1,)).astype(np.int64))
+        for batch in order.split(2048):
+            loss = nn.functional.binary_cross_entropy_with_logits(
+                nets["bce eager"].logits(x[batch]), target[batch], weight=weight[batch]
+            )
+            sgd["bce eager"].zero_grad()
+            loss.backward()
+            sgd["bce eager"].step()
+
+    return {
+        "Punzi mono": fused_mono,
+        "Punzi mono, eager": lambda: eager_step(nets["mono eager"], x, matrix, sgd["mono eager"]),
+        "Punzi 1e5": fused_batches,
+        "Punzi 1e5, eager": eager_batches,
+        "BCE 2048": fused_bce,
+        "BCE 2048, eager": eager_bce,
+    }
+
+
+def warm_up() -> None:
+    """Compile everything on a few events, so that neither clock nor memory counts the compiler."""
+    small = synthetic_events(20_000)
+    network = fresh(small)
+    punzi_loss(group_sums(network, small.whole), small, FORMULA, log=False).backward()
+    shuffled_in_groups(small, (1,))
+    order = random_order(len(small), (1,))
+    rows = bce_rows(small, network)
+    fused_bce_epoch(network, rows, order, batch_size=2048, learning_rate=1e-4)
+
+
+def ensemble_seconds(data: TrainingSet, threads: int) -> float:
+    """Seconds per network and Punzi epoch of ten networks trained together."""
+    epochs = 4
+    punzi = replace(DEFAULT.stages[-1], epochs=epochs)
+    empty = replace(
+        data,
+        features=data.features[:, :0],
+        weight=data.weight[:0],
+        group_start=np.zeros_like(data.group_start),
+    )
+    begin = time.perf_counter()
+    train_ensemble(data, empty, replace(DEFAULT, stages=(punzi,)), seeds=range(10), workers=threads)
+    return (time.perf_counter() - begin) / (10 * (epochs + 1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=5_400_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    logging.getLogger("models").setLevel(logging.ERROR)  # four epochs make no good network
+    data = synthetic_events(options.events)
+    n = len(data)
+    print(f"{n} events, {data.n_masses} windows, {data.n_groups} groups, {options.threads} threads")
+    with ThreadPoolExecutor(options.threads) as pool, shared_map(options.threads) as over:
+        warm_up()
+        memory = {
+            "Punzi mono": peak_bytes(
+                lambda: punzi_loss(
+                    group_sums(fresh(data), data.whole, over=over), data, FORMULA, log=False
+                ).backward()
+            ),
+            "Punzi 1e5 (with its shuffle)": peak_bytes(lambda: shuffled_in_groups(data, (1,))),
+            "BCE 2048 (with its rows)": peak_bytes(
+                lambda: fused_bce_epoch(
+                    fresh(data), bce_rows(data, fresh(data)), random_order(n, (1,)),
+                    batch_size=2048, learning_rate=1e-4,
+                )
+            ),
+        }  # fmt: skip
+        for name, peak in memory.items():
+            print(f"memory above the data, {name}: {peak / n:.1f} bytes per event")
+        works = contenders(data, over)
+        for work in works.values():
+            work()
+        times: dict[str, list[float]] = {name: [] for name in works}
+        limits = []
+        for _ in range(options.rounds):
+            for name, work in works.items():
+                begin = time.perf_counter()
+                work()
+                times[name].append(time.perf_counter() - begin)
+            limits.append(register_limit(n, pool, options.threads))
+    print(f"{'epoch':<12}{'fused [s]':>12}{'eager [s]':>12}{'ratio':>8}{'target':>8}")
+    for name, target in (("Punzi mono", 25), ("Punzi 1e5", 18), ("BCE 2048", 7)):
+        fused, eager = (statistics.median(times[k]) for k in (name, f"{name}, eager"))
+        print(f"{name:<12}{fused:>12.4f}{eager:>12.3f}{eager / fused:>8.1f}{target:>8}")
+    limit, mono = statistics.median(limits), statistics.median(times["Punzi mono"])
+    print(f"limit of a sweep {limit:.4f} s; mono reaches {limit / mono:.0%} of it (target 60%)")
+    per_network = ensemble_seconds(data, options.threads)
+    print(
+        f"ensemble of 10: {per_network:.4f} s per network and epoch "
+        f"({per_network / mono:.2f} x one alone on all threads)"
+    )
+
+
+if __name__ == "__main__":
+    main()
