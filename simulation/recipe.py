@@ -6,6 +6,9 @@ so a file never depends on which worker made it, nor on the other files. A signa
 mass and exactly n_generated unweighted events; a background sample may be split into `parts` files
 of n_generated tried points each, whose weights add up to the rate of the sample.
 
+`max_rows` thins the rows of a background file to about that many of nearly equal weight: many tries
+and few rows keep the largest weight small.
+
 The spread of sqrt(s) widens M2_rec by 2 E_rec delta, E_rec the energy recoiling. SuperKEKB's
 5.3 MeV alone would give 0.093 GeV^2 at 8.6 GeV, more than the published width of the Belle II
 simulation there (0.066, all effects): that simulation leaves room for about 1.5 MeV, our default.
@@ -42,10 +45,14 @@ class Recipe:
     isr: bool = True
     beams: Beams = field(default=SUPERKEKB)
     sqrt_s_spread_gev: float = 0.0015
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         if self.process not in get_args(Process):
             msg = f"no process {self.process!r}; known: {', '.join(get_args(Process))}"
+            raise SimulationError(msg)
+        if self.max_rows is not None and (self.max_rows < 1 or self.process == "signal"):
+            msg = f"{self.process}: max_rows = {self.max_rows} must be positive, none for signal"
             raise SimulationError(msg)
         if self.n_generated < 1 or self.seed < 0 or not 0 <= self.part < self.parts:
             msg = (

@@ -29,7 +29,7 @@ from simulation.taupair import tau_pairs
 BLOCK = 100_000
 PILOT = 40_000
 MARGIN = 1.15
-FLOOR = 0.5  # share of the rate carried by rows that play roulette
+FLOOR = 0.6  # share of the rate carried by rows that play roulette
 
 Draw = Callable[[np.random.Generator, int, FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -107,7 +107,7 @@ def _tau_pairs(recipe: Recipe, rng: np.random.Generator) -> Sample:
         )
         weights.append(pairs.cross_section_fb)
     sigma, error = _mean(np.concatenate(weights))
-    return Sample(_roulette(joined(kept), rng), sigma, error, recipe.n_generated)
+    return Sample(_roulette(joined(kept), rng, recipe), sigma, error, recipe.n_generated)
 
 
 def _mumugamma(recipe: Recipe, rng: np.random.Generator) -> Sample:
@@ -160,7 +160,7 @@ def _stratified(recipe: Recipe, rng: np.random.Generator, draw: Draw, shape: Sha
         if n_stratum > 1:
             mean, error = _mean(np.concatenate(weights))
             sigma, variance, tried = sigma + mean, variance + error**2, tried + n_stratum
-    return Sample(_roulette(joined(kept), rng), sigma, variance**0.5, tried)
+    return Sample(_roulette(joined(kept), rng, recipe), sigma, variance**0.5, tried)
 
 
 def _blocks(n: int) -> list[int]:
@@ -171,11 +171,22 @@ def _mean(w: FloatArray) -> tuple[float, float]:
     return float(w.mean()), float(w.std() / len(w) ** 0.5)
 
 
-def _roulette(rows: Reconstructed, rng: np.random.Generator) -> Reconstructed:
+def _floor(weight: FloatArray, max_rows: int | None) -> float:
+    """Weight below which rows play roulette; it keeps sum of min(1, w/floor) <= max_rows."""
+    w = np.sort(weight)
+    carried = np.cumsum(w)
+    at = int(np.searchsorted(carried, FLOOR * carried[-1]))
+    if max_rows is not None:
+        expected = carried / w + np.arange(len(w))[::-1]  # rows left if the floor is this weight
+        at = max(at, int(np.searchsorted(-expected, -max_rows)))
+    return float(w[min(at, len(w) - 1)])
+
+
+def _roulette(rows: Reconstructed, rng: np.random.Generator, recipe: Recipe) -> Reconstructed:
     """Rows lighter than the floor survive with probability weight / floor, at the floor."""
-    w = np.sort(rows.weight)
-    floor = w[np.searchsorted(np.cumsum(w), FLOOR * w.sum())]
-    w = rows.weight
+    if len(rows) == 0:
+        return rows
+    w, floor = rows.weight, _floor(rows.weight, recipe.max_rows)
     stay = rng.random(len(w)) * floor < w
     chosen = {n: getattr(rows, n)[stay] for n in Reconstructed.__dataclass_fields__}
     return replace(Reconstructed(**chosen), weight=np.maximum(chosen["weight"], floor))
