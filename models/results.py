@@ -116,7 +116,7 @@ class ScoreMap:
 
 
 @dataclass(frozen=True, eq=False)
-class WidthFit:
+class PeakFit:
     """Fit of the squared recoil mass of one signal mass."""
 
     mass_gev: float
@@ -133,7 +133,7 @@ class WidthFit:
 
 
 @dataclass(frozen=True, eq=False)
-class WidthCurve:
+class WidthsByMass:
     """Fitted widths against mass, the smooth curve through them, and published ones if any."""
 
     mass_gev: Floats
@@ -167,8 +167,8 @@ Record = (
     | EnsembleFigureOfMerit
     | LossHistory
     | ScoreMap
-    | WidthFit
-    | WidthCurve
+    | PeakFit
+    | WidthsByMass
     | DecisionBoundary
 )
 _RECORDS: Mapping[str, type[Any]] = {
@@ -178,8 +178,8 @@ _RECORDS: Mapping[str, type[Any]] = {
         EnsembleFigureOfMerit,
         LossHistory,
         ScoreMap,
-        WidthFit,
-        WidthCurve,
+        PeakFit,
+        WidthsByMass,
         DecisionBoundary,
     )
 }

@@ -1,0 +1,104 @@
+"""The decision surface of the single cut in feature space, with signal of a few masses.
+
+At fixed pt_mumu three features are left: one axis each. The surface score = cut is found by
+marching tetrahedra: every cell of the grid is split into six tetrahedra, and the surface crosses
+an edge where the score, taken as linear along it, equals the cut,
+
+    x = x_a + (cut - s_a) / (s_b - s_a) (x_b - x_a).
+
+It needs no table of 256 cases and has no ambiguous ones.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+
+from models.results import DecisionBoundary
+from plots.sketch import FEATURE_TEXT
+from plots.style import BLUE, COLUMN_IN, GREY, ORANGE, PURPLE, RED, Label, in_style
+
+Floats = npt.NDArray[np.float64]
+AXES = ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min")
+MARKS = (("o", BLUE), ("^", ORANGE), ("s", PURPLE), ("D", RED))
+
+
+@in_style
+def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
+    """Points of each mass and the surface score = cut; see the record for the axes."""
+    figure = Figure(figsize=(COLUMN_IN, 3.1))
+    ax: Any = figure.add_axes((0.0, 0.03, 0.93, 0.90), projection="3d")
+    triangles = isosurface(record.axis_gev, record.score, record.cut)
+    if len(triangles):
+        surface = Poly3DCollection(
+            triangles,
+            facecolors=GREY,
+            alpha=0.5,
+            linewidth=0,
+            shade=True,
+            antialiased=False,
+            rasterized=True,
+        )
+        ax.add_collection3d(surface)
+    handles: list[Line2D | Patch] = []
+    for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
+        mine = record.point_gev[np.abs(record.point_mass_gev - mass) < 1e-6]
+        ax.scatter(*mine.T, marker=mark, s=3, color=colour, linewidth=0, depthshade=False)
+        text = rf"$m_{{Z^\prime}}$ = {mass:g} GeV/$c^2$"
+        handles.append(Line2D([], [], color=colour, marker=mark, linestyle="", label=text))
+    handles.append(Patch(color=GREY, alpha=0.6, label=f"score = {record.cut:g}"))
+    for i, (name, axis) in enumerate(zip(AXES, (ax.xaxis, ax.yaxis, ax.zaxis), strict=True)):
+        axis.set_label_text(f"{FEATURE_TEXT[name]} [GeV/$c$]", fontsize=7)
+        axis.labelpad = -6
+        ax.tick_params(axis="xyz"[i], pad=-3.5, labelsize=6.5)
+        low, high = record.axis_gev[i, [0, -1]]
+        (ax.set_xlim, ax.set_ylim, ax.set_zlim)[i](low, high)
+    ax.minorticks_off()
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.set_pane_color((1, 1, 1, 0))
+        axis._axinfo["grid"].update(linewidth=0.25, color="#cccccc")  # no public way
+    ax.view_init(elev=22, azim=-58)
+    figure.legend(handles=handles, loc="upper right", ncols=2, bbox_to_anchor=(0.99, 0.93))
+    figure.text(0.02, 0.955, label.experiment, fontsize=8, fontweight="bold")
+    figure.text(0.18, 0.955, label.text, fontsize=6.6, fontstyle="italic")
+    fixed = rf"{FEATURE_TEXT['pt_mumu']} = {record.pt_mumu_gev:g} GeV/$c$"
+    figure.text(0.98, 0.955, fixed, ha="right", fontsize=6.6)
+    return figure
+
+
+def isosurface(axes: Floats, values: Floats, level: float) -> Floats:
+    """Triangles (n, 3, 3) where `values` (nx, ny, nz) on the grid `axes` (3, n) equals `level`."""
+    n = values.shape
+    corner = np.stack(np.meshgrid(*(np.arange(k - 1) for k in n), indexing="ij"), -1).reshape(-1, 3)
+    found = []
+    for steps in permutations(np.eye(3, dtype=np.int64)):  # six tetrahedra around the diagonal
+        path = np.cumsum([np.zeros(3, np.int64), *steps], axis=0)  # (4, 3) corners of one
+        index = corner[:, None, :] + path  # (n_cells, 4, 3)
+        s = values[index[..., 0], index[..., 1], index[..., 2]] - level
+        x = np.stack([axes[d][index[..., d]] for d in range(3)], axis=-1)
+        order = np.argsort(s, axis=1)
+        s = np.take_along_axis(s, order, axis=1)
+        x = np.take_along_axis(x, order[..., None], axis=1)
+        below = (s < 0).sum(axis=1)
+        found += [_cut(s[below == 1], x[below == 1], ((0, 1), (0, 2), (0, 3)))]
+        found += [_cut(s[below == 3], x[below == 3], ((0, 3), (1, 3), (2, 3)))]
+        two_s, two_x = s[below == 2], x[below == 2]  # a quadrilateral: two triangles
+        found += [_cut(two_s, two_x, ((0, 2), (0, 3), (1, 3)))]
+        found += [_cut(two_s, two_x, ((0, 2), (1, 3), (1, 2)))]
+    return np.concatenate(found)
+
+
+def _cut(s: Floats, x: Floats, edges: tuple[tuple[int, int], ...]) -> Floats:
+    """Triangles (n, 3, 3) through three edges of n tetrahedra; s (n, 4) changes sign on each."""
+    corners = []
+    for a, b in edges:
+        share = -s[:, a] / (s[:, b] - s[:, a])
+        corners.append(x[:, a] + share[:, None] * (x[:, b] - x[:, a]))
+    return np.stack(corners, axis=1)

@@ -1,0 +1,76 @@
+"""What the network sees: the four features, for every process and some signal masses.
+
+Each histogram is divided by its own sum, so that shapes can be compared:
+    height = w_bin / sum of w,   band: sqrt(sum w^2 of the bin) / sum of w
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import hist
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots.spectrum import SIGNAL_LINES
+from plots.style import (
+    CYCLE,
+    PAGE_IN,
+    PROCESS_COLOUR,
+    PROCESS_TEXT,
+    Label,
+    headroom,
+    in_style,
+    panels,
+    per_bin,
+    put_label,
+)
+
+
+@in_style
+def feature_distributions(
+    features: Mapping[str, Mapping[str, hist.Hist]], *, label: Label
+) -> Figure:
+    """Two by two panels, one per feature, across the page.
+
+    features: feature -> (process or signal name -> histogram with one axis, storage Weight).
+    Processes are filled lightly, other names (such as "1.5 GeV") are signal lines.
+    """
+    rows = (len(features) + 1) // 2
+    figure, axes = panels(rows, 2, width_in=PAGE_IN, height_in=2.25 * rows + 0.3, share_x=False)
+    for ax, histograms in zip(axes.flat, features.values(), strict=False):
+        _shapes(ax, histograms)
+    for ax in list(axes.flat)[len(features) :]:
+        ax.set_visible(False)
+    handles, texts = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, texts, loc="outside lower center", ncols=len(texts))
+    put_label(axes[0, 0], label)
+    return figure
+
+
+def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist]) -> None:
+    signal = 0
+    for i, (name, h) in enumerate(histograms.items()):
+        total = float(h.values().sum())
+        if total <= 0:
+            continue
+        edges = h.axes[0].edges
+        height, error = h.values() / total, np.sqrt(h.variances()) / total
+        if name in PROCESS_TEXT:
+            colour = PROCESS_COLOUR.get(name, CYCLE[i])
+            ax.stairs(height, edges, fill=True, color=colour, alpha=0.25, linewidth=0)
+            ax.stairs(height, edges, color=colour, linewidth=1.0, label=PROCESS_TEXT[name])
+        else:
+            colour, line = SIGNAL_LINES[signal % len(SIGNAL_LINES)]
+            ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.0, label=name)
+            signal += 1
+        low = np.maximum(height - error, 0)
+        ax.stairs(height + error, edges, baseline=low, fill=True, color=colour, alpha=0.35,
+                  linewidth=0)  # fmt: skip
+    axis = next(iter(histograms.values())).axes[0]
+    ax.set_xlim(axis.edges[0], axis.edges[-1])
+    ax.set_ylim(bottom=0)
+    headroom(ax, 0.03)
+    ax.set_xlabel(axis.label)
+    ax.set_ylabel(per_bin(axis, "Share of events"))

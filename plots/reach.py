@@ -1,0 +1,199 @@
+"""How far the search reaches, mass by mass: sigma_min, its inverse, and what they are made of.
+
+    curve   mean over the networks, bar: standard error of the mean
+    circle  mass used in training        triangle  mass the network never saw
+    ratio   curve / reference curve at the same mass; bars: the curve's own error only
+
+Masses where a curve sees nothing (sigma_min infinite) are not drawn; they are in the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from models.results import EnsembleFigureOfMerit
+from plots.style import (
+    BLUE,
+    CYCLE,
+    ORANGE,
+    PURPLE,
+    RED,
+    SLATE,
+    Label,
+    headroom,
+    in_style,
+    logarithmic_y,
+    panels,
+    put_label,
+)
+
+Floats = npt.NDArray[np.float64]
+Quantity = Literal["sigma_min_fb", "fom_inv_fb"]
+
+MASS_TEXT = r"$m_{Z^\prime}$ [GeV/$c^2$]"
+QUANTITY_TEXT = {
+    "sigma_min_fb": r"$\sigma_{\mathrm{min}}$ [fb]",
+    "fom_inv_fb": r"Punzi figure of merit [fb$^{-1}$]",
+    "efficiency": "Signal efficiency",
+    "background": "Background events",
+    "cut": "Cut on the score",
+}
+CLASSIFIER_TEXT = {"punzi": "Punzi-net", "bce": "BCE net", "xgboost": "XGBoost"}
+SELECTION_TEXT = {
+    "best_cut": "best cut per mass",
+    "single_cut": "single cut",
+    "maximum_achievable": "maximum achievable",
+}
+COLOUR = {
+    ("bce", "best_cut"): SLATE,
+    ("bce", "single_cut"): "#92dadd",
+    ("punzi", "best_cut"): BLUE,
+    ("punzi", "single_cut"): RED,
+    ("punzi", "maximum_achievable"): PURPLE,
+    ("xgboost", "best_cut"): ORANGE,
+}
+ERROR = {"sigma_min_fb": "sigma_min_error_fb", "fom_inv_fb": "fom_error_inv_fb"}
+
+
+def curve_text(curve: EnsembleFigureOfMerit) -> str:
+    """Legend entry: 'Punzi-net, single cut'."""
+    name = CLASSIFIER_TEXT.get(curve.classifier, curve.classifier)
+    return f"{name}, {SELECTION_TEXT.get(curve.selection, curve.selection)}"
+
+
+@in_style
+def reach(
+    curves: Sequence[EnsembleFigureOfMerit],
+    *,
+    quantity: Quantity = "sigma_min_fb",
+    reference: tuple[str, str] = ("bce", "best_cut"),
+    label: Label,
+) -> Figure:
+    """sigma_min or the figure of merit against mass, with the ratio to the reference below.
+
+    curves: one record per (classifier, selection), all quoted on the same events; reference names
+    one of them. Without it there is no ratio panel.
+    """
+    base = next((c for c in curves if (c.classifier, c.selection) == reference), None)
+    figure, axes = panels(
+        1 if base is None else 2,
+        height_in=2.6 if base is None else 3.6,
+        heights=None if base is None else (2.2, 1),
+    )
+    main: Axes = axes[0, 0]
+    for i, curve in enumerate(curves):
+        colour = _colour(curve, i)
+        value, error = getattr(curve, quantity), getattr(curve, ERROR[quantity])
+        _draw(main, curve, value, error, colour)
+        if base is not None:
+            below = getattr(base, quantity)
+            below = np.where(np.isfinite(below) & (below > 0), below, np.nan)
+            if curve is not base:
+                _draw(axes[1, 0], curve, value / below, error / below, colour)
+    logarithmic_y(main)
+    headroom(main, 0.24)
+    main.set_ylabel(QUANTITY_TEXT[quantity])
+    main.legend(handles=_handles(curves), loc="upper left", ncols=2)
+    put_label(main, label)
+    if base is not None:
+        lower: Axes = axes[1, 0]
+        lower.axhline(1, color=_colour(base, list(curves).index(base)), linewidth=0.8)
+        lower.set_ylabel(f"Ratio to {CLASSIFIER_TEXT.get(reference[0], reference[0])}")
+        low, high = lower.get_ylim()
+        lower.set_ylim(max(0.0, low), min(high, 3.0))
+    axes[-1, 0].set_xlabel(MASS_TEXT)
+    axes[-1, 0].set_xlim(0, 1.03 * max(float(c.mass_gev.max()) for c in curves))
+    return figure
+
+
+@in_style
+def efficiency_and_background(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Figure:
+    """Signal efficiency and background events in each window after the cut, against mass."""
+    return _two_panels(curves, ("efficiency", "background"), label=label, log_second=True)
+
+
+@in_style
+def cuts_by_mass(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Figure:
+    """The cut on the score against mass: does one value serve all masses?"""
+    figure, axes = panels(height_in=2.3)
+    ax: Axes = axes[0, 0]
+    for i, curve in enumerate(curves):
+        _draw(ax, curve, curve.cut, curve.cut_error, _colour(curve, i))
+    ax.set_ylim(-0.03, 1.03)
+    headroom(ax, 0.22)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+    ax.set_ylabel(QUANTITY_TEXT["cut"])
+    ax.set_xlabel(MASS_TEXT)
+    ax.legend(handles=_handles(curves), loc="upper left", ncols=2)
+    put_label(ax, label)
+    return figure
+
+
+def _two_panels(
+    curves: Sequence[EnsembleFigureOfMerit],
+    names: tuple[str, str],
+    *,
+    label: Label,
+    log_second: bool,
+) -> Figure:
+    figure, axes = panels(2, height_in=3.6)
+    for ax, name in zip(axes[:, 0], names, strict=True):
+        for i, curve in enumerate(curves):
+            _draw(
+                ax, curve, getattr(curve, name), getattr(curve, f"{name}_error"), _colour(curve, i)
+            )
+        ax.set_ylabel(QUANTITY_TEXT[name])
+    axes[0, 0].set_ylim(bottom=0)
+    headroom(axes[0, 0], 0.25)
+    if log_second and any((c.background > 0).any() for c in curves):
+        logarithmic_y(axes[1, 0])
+    axes[0, 0].legend(handles=_handles(curves), loc="upper left", ncols=2)
+    put_label(axes[0, 0], label)
+    axes[1, 0].set_xlabel(MASS_TEXT)
+    return figure
+
+
+def _colour(curve: EnsembleFigureOfMerit, index: int) -> str:
+    return COLOUR.get((curve.classifier, curve.selection), CYCLE[(index + 4) % len(CYCLE)])
+
+
+def _draw(
+    ax: Axes, curve: EnsembleFigureOfMerit, value: Floats, error: Floats, colour: str
+) -> None:
+    """Points with bars, circles where trained, triangles elsewhere."""
+    good = np.isfinite(value)
+    for trained, marker in ((True, "o"), (False, "^")):
+        shown = good & (curve.trained == trained)
+        ax.errorbar(
+            curve.mass_gev[shown],
+            value[shown],
+            yerr=np.nan_to_num(error[shown]),
+            fmt=marker,
+            color=colour,
+            markersize=2.0 if trained else 2.3,
+            markerfacecolor=colour if trained else "white",
+            markeredgewidth=0.5,
+            elinewidth=0.5,
+        )
+
+
+def _handles(curves: Sequence[EnsembleFigureOfMerit]) -> list[Line2D]:
+    handles = [
+        Line2D([], [], color=_colour(c, i), marker="o", linestyle="", label=curve_text(c))
+        for i, c in enumerate(curves)
+    ]
+    marks = (("o", "trained mass"), ("^", "mass not trained on"))
+    return handles + [
+        Line2D(
+            [], [], color="#333333", marker=m, linestyle="", label=text, markeredgewidth=0.5,
+            markerfacecolor="#333333" if m == "o" else "white",
+        )
+        for m, text in marks
+    ]  # fmt: skip

@@ -1,0 +1,211 @@
+"""Spectra of the recoil mass: stacked backgrounds, signal on top of nothing, data if there are any.
+
+    band of the simulation:  sum over backgrounds +- sqrt(sum w^2)
+    data points:             n with its Poisson interval (68 %)
+    ratio:                   data / sum of backgrounds, band: relative error of the simulation
+
+Signal is drawn as lines from zero, not stacked, so that its shape can be seen; its height is the
+cross section in the legend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hist
+import numpy as np
+import numpy.typing as npt
+from hist.intervals import poisson_interval
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from plots.style import (
+    CYCLE,
+    PROCESS_COLOUR,
+    PROCESS_TEXT,
+    Label,
+    headroom,
+    in_style,
+    panels,
+    per_bin,
+    put_label,
+)
+
+Floats = npt.NDArray[np.float64]
+SIGNAL_LINES = (("#bd1f01", "-"), ("#832db6", "--"), ("#000000", ":"), ("#a96b59", "-."))
+
+
+@dataclass(frozen=True)
+class SignalOverlay:
+    """Expected signal events at the luminosity of the figure, for one mass and cross section."""
+
+    histogram: hist.Hist  # one axis, storage Weight
+    mass_gev: float
+    cross_section_fb: float
+
+    @property
+    def text(self) -> str:
+        mass = rf"$m_{{Z^\prime}}$ = {self.mass_gev:g} GeV/$c^2$"
+        return rf"{mass}, $\sigma$ = {self.cross_section_fb:.3g} fb"
+
+
+@in_style
+def recoil_spectrum(
+    backgrounds: Mapping[str, hist.Hist],
+    *,
+    signals: Sequence[SignalOverlay] = (),
+    data: hist.Hist | None = None,
+    label: Label,
+    logarithmic: bool = True,
+) -> Figure:
+    """One spectrum in M_rec or M_rec2, with a ratio panel if there are data.
+
+    backgrounds: process -> histogram with one axis (its label is the axis title with its unit in
+    brackets) and storage Weight, in events at the luminosity of the figure; the last is drawn on
+    top. data: counts on the same axis.
+    """
+    with_ratio = data is not None
+    figure, axes = panels(
+        2 if with_ratio else 1,
+        height_in=3.1 if with_ratio else 2.5,
+        heights=(3, 1) if with_ratio else None,
+    )
+    main: Axes = axes[0, 0]
+    total = _stack(main, backgrounds)
+    _overlay(main, signals)
+    if data is not None:
+        _points(main, data, scale=None)
+        _ratio(axes[1, 0], data, total)
+    _finish(main, total, signals, data, logarithmic=logarithmic)
+    main.legend(loc="upper right", ncols=2)
+    put_label(main, label)
+    axes[-1, 0].set_xlabel(total.axes[0].label)
+    return figure
+
+
+@in_style
+def before_and_after(
+    before: Mapping[str, hist.Hist],
+    after: Mapping[str, hist.Hist],
+    *,
+    signals: tuple[Sequence[SignalOverlay], Sequence[SignalOverlay]] = ((), ()),
+    data: tuple[hist.Hist, hist.Hist] | None = None,
+    label: Label,
+) -> Figure:
+    """Two spectra above each other on the same axis: all selected events, and those that pass.
+
+    Arguments as for `recoil_spectrum`, pairs are (before, after).
+    """
+    figure, axes = panels(2, height_in=3.9)
+    for i, (stack, text) in enumerate(((before, "before the cut"), (after, "after the cut"))):
+        ax: Axes = axes[i, 0]
+        total = _stack(ax, stack)
+        _overlay(ax, signals[i])
+        points = None if data is None else data[i]
+        if points is not None:
+            _points(ax, points, scale=None)
+        _finish(ax, total, signals[i], points, logarithmic=True, free=0.36 if i == 0 else 0.08)
+        ax.text(1.01, 0.5, text, transform=ax.transAxes, rotation=270, va="center", fontsize=7.5)
+        if i == 0:
+            ax.legend(loc="upper right", ncols=2)
+            put_label(ax, label)
+        else:
+            ax.set_xlabel(total.axes[0].label)
+    return figure
+
+
+def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist]) -> hist.Hist:
+    """Draws the stack with its error band; returns the sum."""
+    if not backgrounds:
+        msg = "a spectrum needs at least one background histogram"
+        raise ValueError(msg)
+    edges = next(iter(backgrounds.values())).axes[0].edges
+    floor = np.zeros(len(edges) - 1)
+    spare = iter(CYCLE[5:])
+    for name, h in backgrounds.items():
+        top = floor + h.values()
+        colour = PROCESS_COLOUR.get(name) or next(spare, "#cccccc")
+        ax.stairs(
+            top, edges, baseline=floor, fill=True, color=colour, label=PROCESS_TEXT.get(name, name),
+            linewidth=0, rasterized=False,
+        )  # fmt: skip
+        floor = top
+    total = sum(list(backgrounds.values())[1:], start=next(iter(backgrounds.values())).copy())
+    error = np.sqrt(total.variances())
+    ax.stairs(floor, edges, color="black", linewidth=0.4)
+    ax.stairs(
+        floor + error, edges, baseline=np.maximum(floor - error, 0), fill=True, facecolor="none",
+        edgecolor="#333333", hatch="//////", linewidth=0, label="MC stat. unc.",
+    )  # fmt: skip
+    return total
+
+
+def _overlay(ax: Axes, signals: Sequence[SignalOverlay]) -> None:
+    for i, signal in enumerate(signals):
+        colour, line = SIGNAL_LINES[i % len(SIGNAL_LINES)]
+        h = signal.histogram
+        ax.stairs(
+            h.values(), h.axes[0].edges, color=colour, linestyle=line, linewidth=1.1,
+            label=signal.text,
+        )  # fmt: skip
+
+
+def _points(ax: Axes, data: hist.Hist, *, scale: Floats | None) -> None:
+    """Data with Poisson intervals, divided by `scale` (n_bins,) if given; empty bins not drawn."""
+    counts = np.asarray(data.values())
+    shown = counts > 0
+    unit = np.ones_like(counts) if scale is None else scale
+    shown &= unit > 0
+    low, high = poisson_interval(counts[shown], counts[shown])
+    value, per = counts[shown], unit[shown]
+    ax.errorbar(
+        data.axes[0].centers[shown],
+        value / per,
+        yerr=np.array([value - low, high - value]) / per,
+        fmt="o",
+        color="black",
+        markersize=2.0,
+        elinewidth=0.6,
+        label="Data",
+    )
+
+
+def _ratio(ax: Axes, data: hist.Hist, total: hist.Hist) -> None:
+    expected = np.asarray(total.values())
+    error = np.zeros_like(expected)
+    np.divide(np.sqrt(total.variances()), expected, out=error, where=expected > 0)
+    ax.stairs(
+        1 + error, total.axes[0].edges, baseline=1 - error, fill=True, facecolor="none",
+        edgecolor="#333333", hatch="//////", linewidth=0,
+    )  # fmt: skip
+    ax.axhline(1, color="black", linewidth=0.5)
+    _points(ax, data, scale=expected)
+    ax.set_ylim(0.0, 2.0)
+    ax.set_ylabel("Data / MC")
+
+
+def _finish(
+    ax: Axes,
+    total: hist.Hist,
+    signals: Sequence[SignalOverlay],
+    data: hist.Hist | None,
+    *,
+    logarithmic: bool,
+    free: float = 0.32,
+) -> None:
+    axis: Any = total.axes[0]
+    everything = [total, *(s.histogram for s in signals), *([] if data is None else [data])]
+    highest = max(float(np.max(h.values())) for h in everything)
+    positive = np.asarray(total.values())[total.values() > 0]
+    ax.set_xlim(axis.edges[0], axis.edges[-1])
+    if logarithmic and positive.size:
+        ax.set_yscale("log")
+        lowest = max(float(np.quantile(positive, 0.05)), highest * 1e-5)
+        ax.set_ylim(0.15 * lowest, 1.6 * highest)
+        headroom(ax, free)
+    else:
+        ax.set_ylim(0, 1.1 * highest if highest > 0 else 1)
+        headroom(ax, free)
+    ax.set_ylabel(per_bin(axis))

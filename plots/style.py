@@ -1,0 +1,209 @@
+"""How our figures look, and how they are written to disk.
+
+Figures are one column wide (3.4 in) with letters of 7 to 8 points, as they appear in print: what
+is readable on the screen at this size is readable on paper. Colours are Petroff's
+(arXiv:2107.02270), which stay apart for colour-blind readers; line styles and markers differ as
+well. The label says what the figure is made of, and never that a collaboration approved it.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import hist
+import matplotlib as mpl
+import mplhep
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLUMN_IN = 3.4
+PAGE_IN = 7.0
+
+BLUE, ORANGE, RED, GREY, PURPLE = "#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"
+BROWN, DARK_ORANGE, SAND, SLATE, SKY = "#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"
+CYCLE = (BLUE, RED, ORANGE, PURPLE, GREY, BROWN, DARK_ORANGE, SAND, SLATE, SKY)
+
+PROCESS_TEXT = {
+    "taupair": r"$\tau^+\tau^-$",
+    "mumugamma": r"$\mu^+\mu^-(\gamma)$",
+    "eemumu": r"$e^+e^-\mu^+\mu^-$",
+    "signal": r"$\mu^+\mu^- Z^\prime$",
+    "data": "Data",
+}
+PROCESS_COLOUR = {"taupair": BLUE, "mumugamma": ORANGE, "eemumu": GREY, "signal": RED}
+
+STYLE: dict[Any, Any] = {
+    **mplhep.style.plothist,
+    "font.family": ["TeX Gyre Heros", "DejaVu Sans"],
+    "mathtext.fontset": "custom",
+    "mathtext.rm": "TeX Gyre Heros",
+    "mathtext.it": "TeX Gyre Heros:italic",
+    "mathtext.bf": "TeX Gyre Heros:bold",
+    "mathtext.cal": "TeX Gyre Heros:italic",
+    "mathtext.tt": "TeX Gyre Heros",
+    "mathtext.default": "regular",
+    "mathtext.fallback": "stixsans",
+    "axes.prop_cycle": cycler("color", CYCLE),
+    "axes.linewidth": 0.6,
+    "axes.labelpad": 2.5,
+    "axes.labelsize": 8,
+    "font.size": 8,
+    "legend.fontsize": 6.6,
+    "legend.handlelength": 1.6,
+    "legend.labelspacing": 0.3,
+    "legend.columnspacing": 1.0,
+    "legend.borderaxespad": 0.4,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 2.6,
+    "patch.linewidth": 0.6,
+    "hatch.linewidth": 0.4,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "xtick.top": True,
+    "ytick.right": True,
+    **{f"{x}tick.major.size": 3.5 for x in "xy"},
+    **{f"{x}tick.minor.size": 1.8 for x in "xy"},
+    **{f"{x}tick.{kind}.width": 0.5 for x in "xy" for kind in ("major", "minor")},
+    **{f"{x}tick.major.pad": 2.5 for x in "xy"},
+    "figure.constrained_layout.h_pad": 0.02,
+    "figure.constrained_layout.w_pad": 0.02,
+    "figure.constrained_layout.hspace": 0.0,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Label:
+    """Text above a figure: experiment, what it is, luminosity and energy (None: not shown)."""
+
+    experiment: str = "Belle II"
+    text: str = "Simulation (own work)"
+    luminosity_inv_fb: float | None = None
+    sqrt_s_gev: float | None = 10.58
+
+
+def in_style(draw: Callable[P, R]) -> Callable[P, R]:
+    """Runs a drawing function in our style, without touching the reader's matplotlib settings."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        with mpl.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def panels(
+    n_rows: int = 1,
+    n_columns: int = 1,
+    *,
+    width_in: float = COLUMN_IN,
+    height_in: float = 2.6,
+    heights: Sequence[float] | None = None,
+    share_x: bool = True,
+) -> tuple[Figure, Any]:
+    """A figure with a (n_rows, n_columns) array of axes, outside pyplot."""
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    axes = figure.subplots(
+        n_rows, n_columns, sharex="col" if share_x else "none", squeeze=False,
+        height_ratios=heights,
+    )  # fmt: skip
+    return figure, axes
+
+
+def put_label(ax: Axes, label: Label) -> None:
+    """The label above the axes: who and what at the left, luminosity and energy at the right."""
+    right = []
+    if label.luminosity_inv_fb is not None:
+        right.append(rf"{label.luminosity_inv_fb:g} fb$^{{-1}}$")
+    if label.sqrt_s_gev is not None:
+        right.append(rf"$\sqrt{{s}}$ = {label.sqrt_s_gev:.4g} GeV")
+    mplhep.label.exp_label(
+        exp=label.experiment, text=label.text, loc=0, ax=ax, fontsize=(8, 6.6, 6.6, 6.6),
+        rlabel=", ".join(right), data=True, scilocator_adjust=False,
+    )  # fmt: skip
+
+
+def headroom(ax: Axes, share: float, *, bottom: float | None = None) -> None:
+    """Leaves the upper `share` of the axes free of data, for the legend."""
+    low, high = ax.get_ylim()
+    low = low if bottom is None else bottom
+    if ax.get_yscale() == "log":
+        high = 10 ** (np.log10(low) + np.log10(high / low) / (1 - share))
+    else:
+        high = low + (high - low) / (1 - share)
+    ax.set_ylim(low, high)
+
+
+def logarithmic_y(ax: Axes) -> None:
+    """Logarithmic y axis with at least two powers of ten on it: no labels like 6 x 10^0."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    if np.floor(np.log10(high)) - np.ceil(np.log10(low)) < 1:
+        ax.set_ylim(10.0 ** np.floor(np.log10(low)), 10.0 ** np.ceil(np.log10(high)))
+
+
+def per_bin(axis: Any, quantity: str = "Events") -> str:
+    """Label of the y axis with the width of the bins: 'Events / (0.1 GeV)'."""
+    widths = np.asarray(axis.widths)
+    if not np.allclose(widths, widths[0], rtol=1e-6):
+        return f"{quantity} / bin"
+    label = str(axis.label)
+    unit = label[label.rindex("[") + 1 : label.rindex("]")] if "[" in label else ""
+    return f"{quantity} / ({widths[0]:.3g} {unit})" if unit else f"{quantity} / {widths[0]:.3g}"
+
+
+def histogram_rows(histograms: Mapping[str, hist.Hist]) -> list[dict[str, Any]]:
+    """The numbers of one-dimensional histograms of one axis, for `save`: a row per bin."""
+    edges = np.asarray(next(iter(histograms.values())).axes[0].edges)
+    rows: list[dict[str, Any]] = [
+        {"low": low, "high": high} for low, high in itertools.pairwise(edges)
+    ]
+    for name, h in histograms.items():
+        errors = np.sqrt(np.asarray(h.variances()))
+        for row, value, error in zip(rows, h.values(), errors, strict=True):
+            row[name], row[f"{name}_error"] = float(value), float(error)
+    return rows
+
+
+def save(figure: Figure, stem: Path, numbers: Sequence[Mapping[str, Any]]) -> tuple[Path, ...]:
+    """Writes stem.pdf, stem.png and stem.csv, each whole or not at all; returns their paths."""
+
+    def draw(kind: str) -> Callable[[Path], None]:
+        # no date inside: the same numbers give the same bytes
+        nothing: dict[str, Any] = {"CreationDate": None} if kind == "pdf" else {"Software": None}
+        return lambda path: figure.savefig(path, format=kind, metadata=nothing, dpi=300)
+
+    def table(path: Path) -> None:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(k for row in numbers for k in row)))
+            writer.writeheader()
+            writer.writerows(numbers)
+
+    writers = {"pdf": draw("pdf"), "png": draw("png"), "csv": table}
+    written = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in writers)
+    with mpl.rc_context(STYLE):
+        for path, write in zip(written, writers.values(), strict=True):
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            os.close(handle)
+            try:
+                write(Path(name))
+                Path(name).chmod(0o644)
+                Path(name).replace(path)
+            finally:
+                Path(name).unlink(missing_ok=True)
+    return written
