@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -39,10 +40,8 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
     if len(triangles):
         surface = Poly3DCollection(
             triangles,
-            facecolors=GREY,
-            alpha=0.5,
+            facecolors=_shaded(triangles),
             linewidth=0,
-            shade=True,
             antialiased=False,
             rasterized=True,
         )
@@ -51,7 +50,7 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
     for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
         mine = record.point_gev[np.abs(record.point_mass_gev - mass) < 1e-6]
         ax.scatter(*mine.T, marker=mark, s=3, color=colour, linewidth=0, depthshade=False)
-        text = rf"$m_{{Z^\prime}}$ = {mass:g} GeV/$c^2$"
+        text = rf"$m_{{Z′}}$ = {mass:g} GeV/$c^2$"
         handles.append(Line2D([], [], color=colour, marker=mark, linestyle="", label=text))
     handles.append(Patch(color=GREY, alpha=0.6, label=f"score = {record.cut:g}"))
     for i, (name, axis) in enumerate(zip(AXES, (ax.xaxis, ax.yaxis, ax.zaxis), strict=True)):
@@ -71,6 +70,18 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
     fixed = rf"{FEATURE_TEXT['pt_mumu']} = {record.pt_mumu_gev:g} GeV/$c$"
     figure.text(0.98, 0.955, fixed, ha="right", fontsize=6.6)
     return figure
+
+
+def _shaded(triangles: Floats) -> Floats:
+    """Colour (n, 4) of each triangle: lighter where it faces the light, whichever side it is."""
+    span = np.ptp(triangles.reshape(-1, 3), axis=0)
+    scaled = triangles / np.where(span > 0, span, 1)
+    normal = np.cross(scaled[:, 1] - scaled[:, 0], scaled[:, 2] - scaled[:, 0])
+    length = np.linalg.norm(normal, axis=1, keepdims=True)
+    facing = np.abs(normal / np.where(length > 0, length, 1) @ np.array([0.3, -0.5, 0.81]))
+    colour = np.tile(to_rgba(GREY, 0.55), (len(triangles), 1))
+    colour[:, :3] *= (0.65 + 0.5 * facing)[:, None]
+    return np.clip(colour, 0, 1)
 
 
 def isosurface(axes: Floats, values: Floats, level: float) -> Floats:

@@ -37,7 +37,7 @@ from plots.style import (
 Floats = npt.NDArray[np.float64]
 Quantity = Literal["sigma_min_fb", "fom_inv_fb"]
 
-MASS_TEXT = r"$m_{Z^\prime}$ [GeV/$c^2$]"
+MASS_TEXT = r"$m_{Z′}$ [GeV/$c^2$]"
 QUANTITY_TEXT = {
     "sigma_min_fb": r"$\sigma_{\mathrm{min}}$ [fb]",
     "fom_inv_fb": r"Punzi figure of merit [fb$^{-1}$]",

@@ -40,7 +40,7 @@ def peak_fit(record: PeakFit, *, label: Label) -> Figure:
     headroom(ax, 0.05)
     ax.set_ylabel(rf"Events / ({width:.3g} GeV$^2$/$c^4$)")
     text = (
-        rf"$m_{{Z^\prime}}$ = {record.mass_gev:g} GeV/$c^2$" + "\n"
+        rf"$m_{{Z′}}$ = {record.mass_gev:g} GeV/$c^2$" + "\n"
         rf"$\sigma$ = ({record.sigma_gev2:.4f} $\pm$ {record.sigma_error_gev2:.4f}) GeV$^2$/$c^4$"
     )
     ax.legend(loc="upper right", title=text, title_fontsize=6.6, alignment="left")

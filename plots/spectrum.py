@@ -47,7 +47,7 @@ class SignalOverlay:
 
     @property
     def text(self) -> str:
-        mass = rf"$m_{{Z^\prime}}$ = {self.mass_gev:g} GeV/$c^2$"
+        mass = rf"$m_{{Z′}}$ = {self.mass_gev:g} GeV/$c^2$"
         return rf"{mass}, $\sigma$ = {self.cross_section_fb:.3g} fb"
 
 

@@ -37,7 +37,7 @@ PROCESS_TEXT = {
     "taupair": r"$\tau^+\tau^-$",
     "mumugamma": r"$\mu^+\mu^-(\gamma)$",
     "eemumu": r"$e^+e^-\mu^+\mu^-$",
-    "signal": r"$\mu^+\mu^- Z^\prime$",
+    "signal": r"$\mu^+\mu^- Z′$",
     "data": "Data",
 }
 PROCESS_COLOUR = {"taupair": BLUE, "mumugamma": ORANGE, "eemumu": GREY, "signal": RED}
