@@ -1,0 +1,120 @@
+"""Small ntuples and configurations to make mistakes with."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uproot
+
+from selection.beams import MUON_MASS_GEV, SUPERKEKB
+from selection.ntuple import MOMENTA
+
+
+def muon_pairs(rng, mass_gev, n):
+    """Lab momenta (8, n) of pairs recoiling against `mass_gev`, smeared; isotropic, no dynamics."""
+    root_s = SUPERKEKB.sqrt_s_gev
+    m = rng.uniform(0.3, 0.95, n) * (root_s - mass_gev)
+    p = np.sqrt((root_s**2 - (m + mass_gev) ** 2) * (root_s**2 - (m - mass_gev) ** 2)) / 2 / root_s
+    axis = rng.normal(size=(3, n))
+    axis /= np.linalg.norm(axis, axis=0)
+    inner = rng.normal(size=(3, n))
+    k = np.sqrt(m**2 / 4 - MUON_MASS_GEV**2)
+    inner *= k / np.linalg.norm(inner, axis=0)
+    import vector
+
+    pair = vector.array({"px": p * axis[0], "py": p * axis[1], "pz": p * axis[2], "M": m})
+    muons = []
+    for sign in (1, -1):
+        muon = vector.array(
+            {
+                "px": sign * inner[0],
+                "py": sign * inner[1],
+                "pz": sign * inner[2],
+                "M": np.full(n, MUON_MASS_GEV),
+            }
+        )
+        lab = muon.boost_p4(pair).boost_p4(SUPERKEKB.p4)
+        smear = 1 + rng.normal(0, 0.004, n)
+        px, py, pz = lab.px * smear, lab.py * smear, lab.pz * smear
+        muons += [px, py, pz, np.sqrt(px**2 + py**2 + pz**2 + MUON_MASS_GEV**2)]
+    return np.array(muons)
+
+
+def ntuple_columns(n, *, seed=1, mass_gev=None, dtype=np.float32, run=1):
+    """Columns of a signal-like (mass) or background-like (no mass) ntuple."""
+    rng = np.random.default_rng(seed)
+    mass = np.full(n, mass_gev) if mass_gev is not None else rng.uniform(0.05, 8.5, n)
+    momenta = dict(zip(MOMENTA, muon_pairs(rng, mass, n).astype(dtype), strict=True))
+    return {
+        "__experiment__": np.full(n, 1003, np.int32),
+        "__run__": np.full(n, run, np.int32),
+        "__event__": np.arange(n, dtype=np.uint32),
+        "__production__": np.zeros(n, np.uint32),
+        "__candidate__": np.zeros(n, np.int32),
+        "__ncandidates__": np.ones(n, np.int32),
+        **momenta,
+        "mu_plus_id": np.ones(n, dtype),
+        "mu_minus_id": np.ones(n, dtype),
+        "extra_energy": rng.exponential(0.1, n).astype(dtype),
+        "photon_recoil_angle": np.full(n, np.nan, dtype),
+        "weight": rng.uniform(0.1, 0.4, n),
+    }
+
+
+def save_ntuple(path: Path, columns, *, tree="variables", metadata=None) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
+        file.mktree(tree, {k: v.dtype for k, v in columns.items()}).extend(columns)
+        if metadata:
+            file.mktree("metadata", dict.fromkeys(metadata, np.float64)).extend(
+                {k: np.array([float(v)]) for k, v in metadata.items()}
+            )
+    return path
+
+
+CONFIG = """\
+luminosity_inv_fb: 50
+samples:
+  signal:
+    kind: signal
+    files: signal_{mass}.root
+    masses_gev: [1, 2, 3, 4, 5]
+    n_generated: 1200
+  background:
+    kind: background
+    files: background_*.root
+    weight: weight
+"""
+
+
+@pytest.fixture
+def save():
+    return save_ntuple
+
+
+@pytest.fixture
+def columns():
+    return ntuple_columns
+
+
+@pytest.fixture(scope="session")
+def small_inputs(tmp_path_factory):
+    """A folder with five masses, two background files and their configuration; do not change it."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for i, mass in enumerate((1, 2, 3, 4, 5)):
+        cols = ntuple_columns(1000, seed=10 + i, mass_gev=float(mass))
+        save_ntuple(folder / f"signal_{mass}.root", cols, metadata={"n_generated": 1200})
+    for i in (0, 1):
+        save_ntuple(folder / f"background_{i}.root", ntuple_columns(12_345, seed=50 + i, run=i))
+    (folder / "datasets.yaml").write_text(CONFIG)
+    return folder
+
+
+@pytest.fixture
+def own_inputs(small_inputs, tmp_path):
+    """A private copy of `small_inputs` to damage."""
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    for file in small_inputs.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
