@@ -150,22 +150,24 @@ def _signal_scores(events: WindowEvents, score: Floats, threads: int) -> Scan:
 
 def _all_scores(events: WindowEvents, score: Floats, _threads: int) -> Scan:
     """Every score of the window as candidate: for weights of any sign."""
-    signal, background = score[events.signal_row], score[events.background_row]
-    first = events.background_first
-    longest = int((events.background_stop - first).max(initial=0))
+    order = np.argsort(events.background_first, kind="stable")
+    first, stop = events.background_first[order], events.background_stop[order]
+    signal, background = score[events.signal_row], score[events.background_row[order]]
+    weight = events.background_weight[order]
+    longest = int((stop - first).max(initial=0))
     for k in range(events.n_windows):
         own = slice(events.signal_start[k], events.signal_start[k + 1])
-        near = slice(*np.searchsorted(first, (k - longest + 1, k + 1)))  # first is ordered
-        inside = events.background_stop[near] > k
-        b_score, b_weight = background[near][inside], events.background_weight[near][inside]
+        near = slice(*np.searchsorted(first, (k - longest + 1, k + 1)))
+        inside = stop[near] > k
+        b_score, b_weight = background[near][inside], weight[near][inside]
         s_score, s_weight = signal[own], events.signal_weight[own]
         scores = np.concatenate([s_score, b_score])
         s = np.concatenate([s_weight, np.zeros(len(b_weight))])
         b = np.concatenate([np.zeros(len(s_weight)), b_weight])
         good = ~np.isnan(scores)
         scores, s, b = scores[good], s[good], b[good]
-        order = np.argsort(scores)
-        yield k, *_running_sums(scores[order], s[order], b[order])
+        rising = np.argsort(scores)
+        yield k, *_running_sums(scores[rising], s[rising], b[rising])
 
 
 def _running_sums(

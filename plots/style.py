@@ -131,7 +131,7 @@ def put_label(ax: Axes, label: Label) -> None:
     if label.luminosity_inv_fb is not None:
         right.append(rf"{label.luminosity_inv_fb:g} fb$^{{-1}}$")
     if label.sqrt_s_gev is not None:
-        right.append(f"√s = {label.sqrt_s_gev:.4g} GeV")  # \\sqrt is not in the font
+        right.append(f"√s = {label.sqrt_s_gev:.4g} GeV")  # the font has no large root sign
     mplhep.label.exp_label(
         exp=label.experiment, text=label.text, loc=0, ax=ax, fontsize=(8, 6.6, 6.6, 6.6),
         rlabel=", ".join(right), data=True, scilocator_adjust=False,
