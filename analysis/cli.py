@@ -159,6 +159,57 @@ def evaluate(
     workflow.run_evaluate(config, run, how, _changes(changes, networks, seed))
 
 
+@app.command(name="apply")
+def apply_command(
+    model: Annotated[
+        Path, typer.Argument(help="Model file, or folder with the net-* files of an ensemble.")
+    ],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Ntuples (more models may come first).")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the results.")],
+    config: Annotated[
+        Path | None, typer.Option("-c", "--config", help="Column map, tree, beams, weights.")
+    ] = None,
+    skim: Annotated[
+        bool, typer.Option("--skim", help="Copy passing events instead of a friend tree.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what is in the folder.")
+    ] = False,
+    cut: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Pass: score >= cut; else the model's.")
+    ] = None,
+    workers: WorkersOption = CORES,
+    executor: ExecutorOption = Executor.threads,
+    cluster: ClusterOption = None,
+    chunk_size: ChunkOption = 500_000,
+) -> None:
+    """Apply a trained cut to new ntuples: friend trees or skims, and spectra."""
+    from analysis.apply import apply_model, print_applied
+    from analysis.apply_plan import Request, models_and_ntuples
+
+    models, ntuples = models_and_ntuples(model, files)
+    request = Request(models, ntuples, output, config, skim, overwrite, cut)
+    how = _execution(executor, workers, cluster, chunk_size)
+    print_applied(apply_model(request, how), output)
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="Model file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="ONNX file to write.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
+    ] = False,
+) -> None:
+    """Write a model as ONNX, and beside it how basf2 computes its inputs."""
+    from analysis.export_files import export_model
+
+    for path in export_model(model, output, overwrite=overwrite):
+        console.stdout.print(f"wrote {path}")
+
+
 def _execution(
     executor: Executor,
     workers: int,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def user_errors() -> tuple[type[Exception], ...]:
     """Imported late: the command line must answer --help without loading torch."""
+    from analysis.applied_model import ApplyError
     from analysis.check import CheckError
     from analysis.config import ConfigError
     from analysis.executors import ExecutorError
@@ -18,6 +19,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from simulation.recipe import SimulationError
 
     return (
+        ApplyError,
         CheckError,
         ConfigError,
         ExecutorError,

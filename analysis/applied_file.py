@@ -1,0 +1,134 @@
+"""The output of one input file: its friend tree or skim, with a record of how it was made.
+
+    <stem>.friend.root     TTree `punzi`: as many entries as the input, in the same order
+    <stem>.skim.root       the input's tree with the entries that pass, all branches
+    both                   TTree `metadata`: one entry with model, cut, input, counts, spectra
+
+The record holds a stamp of everything the content depends on. A file with the right stamp is
+finished work of an earlier call and is kept; any other file in the way is never touched unasked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import uproot
+
+from analysis.applied_model import AppliedModel, ApplyError
+from analysis.friend import TREE, Counts, friend_types
+from analysis.runs import replacing
+from analysis.score_rows import Rows, Scored
+from analysis.spectra import (
+    Spectra,
+    add_weights,
+    empty_spectra,
+    from_json,
+    summed,
+    to_json,
+    with_weights,
+)
+
+METADATA = "metadata"
+COMPRESSION = uproot.LZ4(1)  # floats hardly shrink: more effort costs time and saves nothing
+
+
+@dataclass(frozen=True)
+class Job:
+    """One input, its pieces, and where the result goes."""
+
+    input: str
+    output: Path
+    stamp: str
+    pieces: tuple[Rows, ...]
+    tree: str  # name of the output's tree
+    types: Mapping[str, Any]  # branch -> type
+    recorded: Mapping[str, float]  # what the input says of itself, kept by a skim
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was found in one file."""
+
+    input: str
+    output: Path
+    counts: Counts
+    spectra: Spectra
+    kept: bool  # finished by an earlier call
+
+
+def write_applied(job: Job, applied: AppliedModel, pieces: Iterator[Scored]) -> Applied:
+    """Write the pieces in order; the file appears under its name only when complete."""
+    total, raw, running = Counts(), empty_spectra(), empty_spectra()
+    weighted = False
+    with replacing(job.output) as part, uproot.recreate(part, compression=COMPRESSION) as file:
+        tree = file.mktree(job.tree, dict(job.types))
+        for piece in pieces:
+            tree.extend(piece.branches)
+            total, raw = total + piece.counts, summed(raw, piece.spectra)
+            if piece.weighted is not None:
+                weighted = True
+                add_weights(running, *piece.weighted)
+        spectra = with_weights(raw, running) if weighted else raw
+        about = {**job.recorded, **_record(job, applied, total, spectra)}
+        kinds = {k: "string" if isinstance(v, str) else type(v) for k, v in about.items()}
+        file.mktree(METADATA, kinds).extend({k: [v] for k, v in about.items()})
+    return Applied(job.input, job.output, total, spectra, kept=False)
+
+
+def finished(job: Job) -> Applied | None:
+    """The result of an earlier call with the same model, cut, input and code; None if other."""
+    try:
+        with uproot.open(job.output) as file:
+            about = file[METADATA].arrays(["stamp", "counts", "spectra"], library="np")
+        if about["stamp"][0] != job.stamp:
+            return None
+        counts = Counts(**json.loads(about["counts"][0]))
+        spectra = from_json(about["spectra"][0])
+    except Exception:  # a foreign or damaged file may raise anything inside uproot
+        return None
+    return Applied(job.input, job.output, counts, spectra, kept=True)
+
+
+def skim_types(tree: uproot.TTree, *, where: str) -> dict[str, Any]:
+    """Branch -> type of every branch that is to be copied; one that cannot be is an error."""
+    types: dict[str, Any] = {}
+    for branch in tree.branches:
+        kind = branch.interpretation
+        if isinstance(kind, uproot.interpretation.strings.AsStrings):
+            types[branch.name] = "string"
+        elif (
+            isinstance(kind, uproot.interpretation.numerical.AsDtype)
+            and kind.to_dtype.names is None
+        ):
+            types[branch.name] = kind.to_dtype.newbyteorder("=")
+        else:
+            msg = (
+                f"{where}: branch {branch.name!r} is {branch.typename}; --skim copies numbers, "
+                f"fixed-size arrays and strings. Use the friend tree (without --skim)."
+            )
+            raise ApplyError(msg)
+    return types
+
+
+def output_layout(applied: AppliedModel) -> tuple[str, dict[str, Any]]:
+    """Name and branches of the friend tree."""
+    return TREE, dict(friend_types(len(applied.models)))
+
+
+def _record(job: Job, applied: AppliedModel, counts: Counts, spectra: Spectra) -> dict[str, Any]:
+    return {
+        "stamp": job.stamp,
+        "input": job.input,
+        "model": " ".join(applied.files),
+        "model_sha256": " ".join(applied.sha256),
+        "cut": float(applied.cut),
+        "punzi_version": version("punzi"),
+        "conditions": json.dumps(applied.identity(), sort_keys=True),
+        "counts": json.dumps(asdict(counts), sort_keys=True),
+        "spectra": to_json(spectra),
+    }

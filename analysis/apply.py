@@ -1,0 +1,131 @@
+"""`punzi apply`: the trained cut on new ntuples, data or simulation.
+
+    models -> inspect files -> compare energies -> look for outputs -> score in pieces -> spectra
+
+Everything that can be refused is refused before the first byte is written. Files are finished one
+after the other; after an interrupt the same call keeps the finished ones and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial, reduce
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+from rich.table import Table
+
+from analysis import console
+from analysis.applied_file import Applied, Job, write_applied
+from analysis.applied_model import AppliedModel, load_applied
+from analysis.apply_plan import (
+    SPECTRA_JSON,
+    SPECTRA_ROOT,
+    SUMMARY,
+    Request,
+    finished_jobs,
+    planned_jobs,
+)
+from analysis.config import load
+from analysis.friend import BEAMS, CANDIDATE, INPUT, PRESELECTION, Counts
+from analysis.histograms import save_json, save_root
+from analysis.ordered import ordered_work
+from analysis.runs import digest, write_json
+from analysis.score_rows import open_tree, score_rows
+from analysis.select import Execution
+from analysis.spectra import empty_spectra, summed
+
+log = logging.getLogger(__name__)
+
+
+def apply_model(request: Request, how: Execution) -> list[Applied]:
+    """Score all files; what was found in each, in the order given."""
+    config = None if request.config is None else load(request.config)
+    applied = load_applied(request.models, config=config, cut=request.cut)
+    try:
+        jobs = planned_jobs(request, applied, config, how)
+        stamp = digest([job.stamp for job in jobs], [job.input for job in jobs])
+        done = {} if request.overwrite else finished_jobs(request.output, jobs, stamp)
+        todo = [job for job in jobs if job.input not in done]
+        if done:
+            log.info("apply: %d of %d files are finished already", len(done), len(jobs))
+        if todo:  # spectra of other files must not stand beside the new ones
+            for name in (SPECTRA_JSON, SPECTRA_ROOT, SUMMARY):
+                (request.output / name).unlink(missing_ok=True)
+        made = {result.input: result for result in _processed(applied, todo, how)}
+    finally:
+        open_tree.cache_clear()
+    results = [made.get(job.input) or done[job.input] for job in jobs]
+    _write_summary(request.output, applied, results, stamp)
+    return results
+
+
+def _processed(applied: AppliedModel, jobs: Sequence[Job], how: Execution) -> list[Applied]:
+    """Pieces in parallel over all files, one writer in the order of the files."""
+    pieces = [piece for job in jobs for piece in job.pieces]
+    made = []
+    with (
+        console.progress("apply", len(jobs)) as advance,
+        ordered_work(how.executor, workers=how.workers, cluster=how.cluster) as work,
+    ):
+        scored = iter(work(partial(score_rows, applied), pieces))
+        for job in jobs:
+            made.append(write_applied(job, applied, islice(scored, len(job.pieces))))
+            advance(1, Path(job.input).name)
+    return made
+
+
+def _write_summary(
+    output: Path, applied: AppliedModel, results: Sequence[Applied], stamp: str
+) -> None:
+    spectra = reduce(summed, (result.spectra for result in results), empty_spectra())
+    save_json(output / SPECTRA_JSON, spectra)
+    save_root(output / SPECTRA_ROOT, spectra)
+    about = {
+        "stamp": stamp,
+        "punzi_version": version("punzi"),
+        "models": dict(zip(applied.files, applied.sha256, strict=True)),
+        "conditions": applied.identity(),
+        "sqrt_s_gev": applied.sqrt_s_gev,
+        "flags": {
+            "bad_input": INPUT,
+            "candidate": CANDIDATE,
+            "preselection": PRESELECTION,
+            "beams": BEAMS,
+        },
+        "files": [{"input": r.input, "output": r.output.name, **asdict(r.counts)} for r in results],
+        "total": asdict(total_counts(results)),
+    }
+    write_json(output / SUMMARY, about)
+
+
+def total_counts(results: Sequence[Applied]) -> Counts:
+    return reduce(Counts.__add__, (result.counts for result in results), Counts())
+
+
+def print_applied(results: Sequence[Applied], output: Path) -> None:
+    """Counts of every file, and of all."""
+    names = {
+        "entries": "entries",
+        "bad_input": "NaN",
+        "candidate": "cand.",
+        "preselection": "presel.",
+        "beams": "energy",
+        "selected": "selected",
+        "passing": "pass",
+    }
+    table = Table(title=f"applied to {len(results)} files, in {output}", title_justify="left")
+    table.add_column("file", overflow="fold")
+    for heading in names.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = results if len(results) <= 20 else []
+    for result in shown:
+        counts = asdict(result.counts)
+        table.add_row(Path(result.input).name, *(str(counts[name]) for name in names))
+    total = asdict(total_counts(results))
+    if len(shown) != 1:
+        table.add_row("all", *(str(total[name]) for name in names))
+    console.stdout.print(table)

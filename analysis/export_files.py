@@ -1,0 +1,34 @@
+"""`punzi export`: the network for other programs, with a text that says how to feed it.
+
+net.onnx            features (n, 4) float32 -> score (n, 1) float32, scaling inside
+net.basf2.py        the variables of basf2 that make the features, and the MVA expert
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.applied_model import ApplyError
+from analysis.runs import write_text
+from models.export import basf2_recipe, export_onnx
+from models.trained import load_model
+
+
+def export_model(model: Path, output: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    """Write both files and return their paths; nothing is replaced unless asked."""
+    recipe = output.with_suffix(".basf2.py")
+    trained = load_model(model)
+    for path in (output, recipe):
+        if path.is_dir():
+            msg = f"{path} is a folder; name the file, for example {path / 'net.onnx'}"
+            raise ApplyError(msg)
+        if path.exists() and not overwrite:
+            msg = f"{path} exists; choose another name with -o, or replace it with --overwrite"
+            raise ApplyError(msg)
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        export_onnx(trained, output)
+    except ImportError as error:
+        raise ApplyError(str(error)) from None
+    write_text(recipe, basf2_recipe(trained, output.name))
+    return output, recipe
