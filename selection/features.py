@@ -57,36 +57,35 @@ def _event(plus, minus, beams, axis):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, inline="always")
-def _momentum(p, first, i):  # type: ignore[no-untyped-def]
-    return vector.obj(
-        px=np.float64(p[first][i]),
-        py=np.float64(p[first + 1][i]),
-        pz=np.float64(p[first + 2][i]),
-        E=np.float64(p[first + 3][i]),
-    )
+def _p4(px, py, pz, e):  # type: ignore[no-untyped-def]
+    return vector.obj(px=np.float64(px), py=np.float64(py), pz=np.float64(pz), E=np.float64(e))
 
 
-# no fastmath: an event's bits must not depend on its place in a chunk (SIMD body or remainder)
+# Every column is an argument of its own: only then LLVM sees that they do not overlap and computes
+# several events at once. No fastmath: an event's bits must not depend on its place in a chunk.
 @nb.njit(nogil=True, cache=True, error_model="numpy")
-def _fixed_beams(p, beam, electron, out, features):  # type: ignore[no-untyped-def]
-    beams = vector.obj(px=beam[0], py=beam[1], pz=beam[2], E=beam[3])
-    axis = vector.obj(px=electron[0], py=electron[1], pz=electron[2], E=1.0)
-    axis = axis.boostCM_of_p4(beams).to_Vector3D().unit()
-    for i in range(len(p[0])):
-        (out[0, i], out[1, i], features[0, i], features[1, i], features[2, i], features[3, i]) = (
-            _event(_momentum(p, 0, i), _momentum(p, 4, i), beams, axis)
-        )
+def _fixed_beams(  # type: ignore[no-untyped-def]
+    ax, ay, az, ae, bx, by, bz, be, beam, electron, mass2, costheta, f0, f1, f2, f3
+):
+    beams = _p4(beam[0], beam[1], beam[2], beam[3])
+    lab = _p4(electron[0], electron[1], electron[2], 1.0)
+    axis = lab.boostCM_of_p4(beams).to_Vector3D().unit()
+    for i in range(len(ax)):
+        plus, minus = _p4(ax[i], ay[i], az[i], ae[i]), _p4(bx[i], by[i], bz[i], be[i])
+        mass2[i], costheta[i], f0[i], f1[i], f2[i], f3[i] = _event(plus, minus, beams, axis)
 
 
 @nb.njit(nogil=True, cache=True, error_model="numpy")
-def _event_beams(p, beam, electron, out, features):  # type: ignore[no-untyped-def]
-    lab = vector.obj(px=electron[0], py=electron[1], pz=electron[2], E=1.0)
-    for i in range(len(p[0])):
-        beams = _momentum(beam, 0, i)
+def _event_beams(  # type: ignore[no-untyped-def]
+    ax, ay, az, ae, bx, by, bz, be, beam, electron, mass2, costheta, f0, f1, f2, f3
+):
+    px, py, pz, energy = beam
+    lab = _p4(electron[0], electron[1], electron[2], 1.0)
+    for i in range(len(ax)):
+        beams = _p4(px[i], py[i], pz[i], energy[i])
         axis = lab.boostCM_of_p4(beams).to_Vector3D().unit()
-        (out[0, i], out[1, i], features[0, i], features[1, i], features[2, i], features[3, i]) = (
-            _event(_momentum(p, 0, i), _momentum(p, 4, i), beams, axis)
-        )
+        plus, minus = _p4(ax[i], ay[i], az[i], ae[i]), _p4(bx[i], by[i], bz[i], be[i])
+        mass2[i], costheta[i], f0[i], f1[i], f2[i], f3[i] = _event(plus, minus, beams, axis)
 
 
 def event_kinematics(
@@ -106,9 +105,9 @@ def event_kinematics(
     out, features = np.empty((2, n)), np.empty((len(FEATURES), n), feature_type)
     per_event = _beam_columns(columns, beams)
     if per_event is None:
-        _fixed_beams(p, beams.total, beams.electron_direction, out, features)
+        _fixed_beams(*p, beams.total, beams.electron_direction, *out, *features)
     else:
-        _event_beams(p, per_event, beams.electron_direction, out, features)
+        _event_beams(*p, per_event, beams.electron_direction, *out, *features)
     return EventKinematics(out[0], out[1], features)
 
 

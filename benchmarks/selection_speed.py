@@ -1,0 +1,218 @@
+"""From ROOT to features and to the skim, against reading alone.
+
+    python benchmarks/selection_speed.py [--events 5000000] [--files 1] [--memory]
+
+Makes a file of float32, zstd, 28 branches in a temporary folder (one per --files, linked). Limit:
+uproot reads and decompresses the eight momenta and does nothing else, in the same run. Then our
+chain: `features` reads and computes, `full` also cuts, fills all histograms and writes the skim.
+Where ROOT can be imported, RDataFrame computes the same features in compiled C++.
+`--memory` selects 50 M events (the file under ten names) and prints the peak memory instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import awkward as ak
+import numpy as np
+import uproot
+from coffea.processor import ProcessorABC
+
+from analysis.check import inspect_all
+from analysis.chunks import plan_chunks
+from analysis.config import Configuration, parse
+from analysis.datasets import Dataset, datasets
+from analysis.executors import open_executor
+from analysis.processors import read_columns
+from analysis.runs import open_run
+from analysis.select import Execution, run_chunks, select
+from selection.beams import MUON_MASS_GEV, SUPERKEKB
+from selection.features import event_kinematics
+from selection.ntuple import MOMENTA
+
+CONFIG = """
+luminosity_inv_fb: 50
+samples:
+  signal: {kind: signal, files: one.root, masses_gev: [1], n_generated: 1000}
+  background: {kind: background, files: 'big_*.root', luminosity_inv_fb: 100, duplicates: allow}
+"""
+CHUNK = 1_000_000
+
+
+def write_file(path: Path, n: int, seed: int = 1) -> None:
+    """28 branches: the contract, the identity, and what else an ntuple carries."""
+    rng = np.random.default_rng(seed)
+    p = rng.normal(0, 2, (2, 3, n)).astype(np.float32)
+    e = np.sqrt((p**2).sum(axis=1) + np.float32(MUON_MASS_GEV**2))
+    columns = dict(zip(MOMENTA, [*p[0], e[0], *p[1], e[1]], strict=True))
+    for name in ("mu_plus_id", "mu_minus_id"):
+        columns[name] = rng.uniform(0.3, 1, n).astype(np.float32)
+    columns["extra_energy"] = rng.exponential(0.2, n).astype(np.float32)
+    columns["photon_recoil_angle"] = rng.uniform(0, 3, n).astype(np.float32)
+    for i, name in enumerate(("__experiment__", "__run__", "__event__", "__production__")):
+        columns[name] = np.arange(n, dtype=np.int32) if i == 2 else np.full(n, i, np.int32)
+    columns["__candidate__"] = np.zeros(n, np.int32)
+    columns["__ncandidates__"] = np.ones(n, np.int32)
+    for i in range(28 - len(columns)):
+        columns[f"other_{i}"] = rng.normal(size=n).astype(np.float32)
+    with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
+        tree = file.mktree("variables", {k: v.dtype for k, v in columns.items()})
+        for start in range(0, n, 250_000):  # baskets as basf2 makes them: not one per file
+            tree.extend({k: v[start : start + 250_000] for k, v in columns.items()})
+
+
+class FeaturesOnly(ProcessorABC):
+    """Reads the eight momenta and computes, nothing else."""
+
+    def process(self, events: ak.Array) -> dict[str, dict[str, float]]:
+        columns = read_columns(events, {name: name for name in MOMENTA})
+        found = event_kinematics(columns, SUPERKEKB)
+        return {events.metadata["shard"]: {"sum": float(found.features[0, :10].sum())}}
+
+    def postprocess(self, accumulator: Any) -> Any:
+        return accumulator
+
+
+def read_only(path: Path, n: int) -> None:
+    with uproot.open({path: "variables"}) as tree:
+        for start in range(0, n, CHUNK):
+            tree.arrays(list(MOMENTA), entry_start=start, entry_stop=start + CHUNK, library="np")
+
+
+def features(config: Configuration, sets: list[Dataset], executor: str, workers: int) -> None:
+    reports = inspect_all(config, sets, workers=1)
+    chunks = plan_chunks(config, sets, reports, chunk_size=CHUNK)
+    chunks = [
+        type(c)(c.dataset, c.file, c.tree, c.start, c.stop, c.shard, frozenset(MOMENTA))
+        for c in chunks
+    ]
+    with open_executor(executor, workers=workers, cluster=None) as opened:  # type: ignore[arg-type]
+        assert len(run_chunks(opened, chunks, FeaturesOnly())) == len(chunks)
+
+
+def full(folder: Path, config: Configuration, sets: list[Dataset], how: Execution) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as run, open_run(Path(run)) as opened:
+        select(opened, config, sets, how)
+
+
+def rdataframe(path: Path) -> Callable[[], None] | None:
+    try:
+        import ROOT
+    except ImportError:
+        return None
+    ROOT.EnableImplicitMT(2)
+    ROOT.gInterpreter.Declare(CPP)
+
+    def run() -> None:
+        frame = ROOT.RDataFrame("variables", str(path))
+        frame = frame.Define("f", f"features({', '.join(MOMENTA)})")
+        for i in range(5):
+            frame = frame.Define(f"f{i}", f"f[{i}]")
+        sums = [frame.Sum(f"f{i}") for i in range(5)]
+        for s in sums:
+            s.GetValue()
+
+    return run
+
+
+_PX, _PY, _PZ, _E = SUPERKEKB.total
+CPP = f"""
+#include <Math/Vector4D.h>
+#include <Math/Vector3D.h>
+#include <Math/GenVector/Boost.h>
+#include <array>
+std::array<double, 5> features(float ax, float ay, float az, float ae,
+                               float bx, float by, float bz, float be) {{
+    using V = ROOT::Math::PxPyPzEVector;
+    static const V beams({_PX}, {_PY}, {_PZ}, {_E});
+    static const ROOT::Math::Boost boost(beams.BoostToCM());
+    static const auto axis = boost(V({SUPERKEKB.electron_direction[0]}, 0,
+                                     {SUPERKEKB.electron_direction[2]}, 1)).Vect().Unit();
+    const V a(ax, ay, az, ae), b(bx, by, bz, be);
+    const auto p1 = boost(a), p2 = boost(b);
+    const auto u = p1.Vect(), v = p2.Vect(), both = u + v;
+    const double cross = std::sqrt(u.Cross(v).Mag2());
+    const double soft = p1.E() < p2.E() ? u.R() : v.R();
+    return {{(beams - (a + b)).M2(), cross / std::sqrt(std::max(both.Mag2(), (u - v).Mag2())),
+             cross / soft, u.Dot(v) / soft, std::sqrt(both.Cross(axis).Mag2())}};
+}}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true")
+    options = parser.parse_args()
+    n = options.events
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_file(folder / "big_0.root", n)
+        write_file(folder / "one.root", 1000)
+        if options.memory:
+            for i in range(1, 10):
+                os.link(folder / "big_0.root", folder / f"big_{i}.root")
+        config = parse(CONFIG, where="benchmark")
+        sets = list(datasets(config, folder=folder))
+        if options.memory:
+            measure_memory(folder, config, sets, 10 * n)
+            return
+        measure_speed(folder, config, sets, n, options.rounds)
+
+
+def measure_memory(folder: Path, config: Configuration, sets: list[Dataset], n: int) -> None:
+    begin = time.perf_counter()
+    full(folder, config, sets, Execution("threads", 2, chunk_size=CHUNK))
+    seconds = time.perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(
+        f"select of {n:,} events in 10 files: {n / seconds / 1e6:.2f} M events/s, peak {peak:.2f} GB"
+    )
+
+
+def measure_speed(
+    folder: Path, config: Configuration, sets: list[Dataset], n: int, rounds: int
+) -> None:
+    big = folder / "big_0.root"
+    only = [ds for ds in sets if ds.sample == "background"]
+    work: dict[str, Callable[[], None]] = {
+        "read eight branches (limit)": lambda: read_only(big, n),
+        "features, iterative": lambda: features(config, only, "iterative", 1),
+        "features, 2 threads": lambda: features(config, only, "threads", 2),
+        "full, iterative": lambda: full(folder, config, sets, Execution("iterative", 1)),
+        "full, 2 threads": lambda: full(folder, config, sets, Execution("threads", 2)),
+    }
+    root = rdataframe(big)
+    if root is None:
+        print("ROOT cannot be imported: no comparison with RDataFrame")
+    else:
+        work["RDataFrame, 2 threads"] = root
+    for call in work.values():
+        call()  # compiles, and fills the page cache
+    best = dict.fromkeys(work, np.inf)
+    for _ in range(rounds):
+        for name, call in work.items():
+            begin = time.perf_counter()
+            call()
+            best[name] = min(best[name], time.perf_counter() - begin)
+    limit = best["read eight branches (limit)"]
+    print(f"{n:,} events, float32, zstd, 28 branches, {big.stat().st_size / 1e6:.0f} MB")
+    for name, seconds in best.items():
+        print(
+            f"  {name:28s} {n / seconds / 1e6:7.2f} M events/s  {limit / seconds:6.2f} of the limit"
+        )
+    if root is not None:
+        ratio = best["RDataFrame, 2 threads"] / best["features, 2 threads"]
+        print(f"  features, 2 threads / RDataFrame = {ratio:.1f}")
+
+
+if __name__ == "__main__":
+    main()
