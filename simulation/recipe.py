@@ -11,7 +11,7 @@ and few rows keep the largest weight small.
 
 The spread of sqrt(s) widens M2_rec by 2 E_rec delta, E_rec the energy recoiling. SuperKEKB's
 5.3 MeV alone would give 0.093 GeV^2 at 8.6 GeV, more than the published width of the Belle II
-simulation there (0.066, all effects): that simulation leaves room for about 1.5 MeV, our default.
+simulation there (0.066, all effects): those widths leave room for about 1 MeV, our default.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Recipe:
     mass_gev: float | None = None
     isr: bool = True
     beams: Beams = field(default=SUPERKEKB)
-    sqrt_s_spread_gev: float = 0.0015
+    sqrt_s_spread_gev: float = 0.001
     max_rows: int | None = None
 
     def __post_init__(self) -> None:

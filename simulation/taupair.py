@@ -81,7 +81,7 @@ def decay(rng: np.random.Generator, to_pion: bool, sign: float):  # type: ignore
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _pair(rng, s: float, pion_minus: bool, pion_plus: bool, spins: bool):  # type: ignore[no-untyped-def]
+def visible_pair(rng, s: float, pion_minus: bool, pion_plus: bool, spins: bool):  # type: ignore[no-untyped-def]
     """(plus, minus) visible momenta in the frame of the annihilation."""
     gamma = sqrt(s) / (2 * TAU_MASS_GEV)
     beta = sqrt(1 - 1 / gamma**2)
@@ -117,7 +117,7 @@ def _fill(rng, sqrt_s, isr, spins, out, pion, weight):  # type: ignore[no-untype
         weight[i] = h * born_cross_section(reduced)
         u = rng.random() / PION_SHARE
         pion[i, 0], pion[i, 1] = u < 0.5, 0.5 <= u < 1
-        plus, minus = _pair(rng, reduced, pion[i, 1], pion[i, 0], spins)
+        plus, minus = visible_pair(rng, reduced, pion[i, 1], pion[i, 0], spins)
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
         out[i, 0], out[i, 1], out[i, 2] = boost(plus, velocity), boost(minus, velocity), gamma
