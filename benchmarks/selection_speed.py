@@ -174,7 +174,7 @@ def measure_memory(folder: Path, config: Configuration, sets: list[Dataset], n: 
     seconds = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
-        f"select of {n:,} events in 10 files: {n / seconds / 1e6:.2f} M events/s, peak {peak:.2f} GB"
+        f"select of {n:,} events, 10 files: {n / seconds / 1e6:.2f} M events/s, peak {peak:.2f} GB"
     )
 
 
