@@ -22,7 +22,7 @@ lint: $(READY)  ## ruff and mypy
 	$(BIN)/mypy
 
 bench: $(READY)  ## measure speed as ratios, side by side (about ten minutes)
-	$(BIN)/python -m benchmarks
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 paper: $(READY)  ## the study of the paper: simulation, ten networks, all figures (hours)
 	$(BIN)/punzi simulate -c paper.yaml

@@ -88,8 +88,9 @@ def _recipe_conflicts(sample: Signal | Background | Data, used: set[str]) -> lis
     is_signal = isinstance(sample, Signal)
     if is_signal != (recipe.process == "signal") or isinstance(sample, Data):
         found.append(("simulate", f"process {recipe.process} does not fit kind {sample.kind}"))
-    elif is_signal and (recipe.n_generated is not None or recipe.parts != 1):
-        found.append(("simulate", "signal takes n_generated from the sample and one file per mass"))
+    elif is_signal and (recipe.n_generated or recipe.max_rows or recipe.parts != 1):
+        text = "signal takes n_generated from the sample, one file per mass and no max_rows"
+        found.append(("simulate", text))
     elif not is_signal and recipe.n_generated is None:
         found.append(("simulate", "n_generated is missing"))
     return found

@@ -43,6 +43,9 @@ class Simulate(Strict):
     n_generated: int | None = Field(
         None, gt=0, description="points generated over all parts (backgrounds)"
     )
+    max_rows: int | None = Field(
+        None, gt=0, description="thin the rows to about this many, with weights kept even"
+    )
     parts: int = Field(1, gt=0, le=9999, description="number of files; fills {part} in `files`")
     isr: bool = Field(True, description="initial-state radiation")
 

@@ -50,6 +50,7 @@ def simulation_jobs(
         is_signal = isinstance(sample, Signal)
         size = sample.n_generated if isinstance(sample, Signal) else recipe.n_generated or 0
         per_file = max(1, round(size * scale / recipe.parts))
+        rows = recipe.max_rows and max(1, round(recipe.max_rows * scale / recipe.parts))
         for mass in sample.masses if isinstance(sample, Signal) else (None,):
             for part in range(recipe.parts):
                 path = folder / filled(sample.files[0], mass_gev=mass, part=part)
@@ -63,6 +64,7 @@ def simulation_jobs(
                             parts=1 if is_signal else recipe.parts,
                             mass_gev=mass,
                             isr=recipe.isr,
+                            max_rows=rows,
                             beams=config.beams,
                         ),
                         path,
