@@ -2,7 +2,7 @@
 
     <stem>.friend.root     TTree `punzi`: as many entries as the input, in the same order
     <stem>.skim.root       the input's tree with the entries that pass, all branches
-    both                   TTree `metadata`: one entry with model, cut, input, counts, spectra
+    both                   TObjString `provenance`: JSON with model, cut, input, counts, spectra
 
 The record holds a stamp of everything the content depends on. A file with the right stamp is
 finished work of an earlier call and is kept; any other file in the way is never touched unasked.
@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import uproot
 
 from analysis.applied_model import AppliedModel, ApplyError
@@ -33,8 +34,8 @@ from analysis.spectra import (
     with_weights,
 )
 
-METADATA = "metadata"
-COMPRESSION = uproot.LZ4(1)  # floats hardly shrink: more effort costs time and saves nothing
+RECORD = "provenance"
+METADATA = "metadata"  # of the input, as our simulation writes it
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,9 @@ def write_applied(job: Job, applied: AppliedModel, pieces: Iterator[Scored]) -> 
     """Write the pieces in order; the file appears under its name only when complete."""
     total, raw, running = Counts(), empty_spectra(), empty_spectra()
     weighted = False
-    with replacing(job.output) as part, uproot.recreate(part, compression=COMPRESSION) as file:
+    with replacing(job.output) as part, uproot.recreate(part) as file:
         tree = file.mktree(job.tree, dict(job.types))
+        tree.compression = {name: _compression(kind) for name, kind in job.types.items()}
         for piece in pieces:
             tree.extend(piece.branches)
             total, raw = total + piece.counts, summed(raw, piece.spectra)
@@ -74,9 +76,10 @@ def write_applied(job: Job, applied: AppliedModel, pieces: Iterator[Scored]) -> 
                 weighted = True
                 add_weights(running, *piece.weighted)
         spectra = with_weights(raw, running) if weighted else raw
-        about = {**job.recorded, **_record(job, applied, total, spectra)}
-        kinds = {k: "string" if isinstance(v, str) else type(v) for k, v in about.items()}
-        file.mktree(METADATA, kinds).extend({k: [v] for k, v in about.items()})
+        if job.recorded:
+            kinds = dict.fromkeys(job.recorded, np.float64)
+            file.mktree(METADATA, kinds).extend({k: [v] for k, v in job.recorded.items()})
+        file[RECORD] = json.dumps(_record(job, applied, total, spectra), sort_keys=True)
     return Applied(job.input, job.output, total, spectra, kept=False)
 
 
@@ -84,11 +87,10 @@ def finished(job: Job) -> Applied | None:
     """The result of an earlier call with the same model, cut, input and code; None if other."""
     try:
         with uproot.open(job.output) as file:
-            about = file[METADATA].arrays(["stamp", "counts", "spectra"], library="np")
-        if about["stamp"][0] != job.stamp:
+            about = json.loads(str(file[RECORD]))
+        if about["stamp"] != job.stamp:
             return None
-        counts = Counts(**json.loads(about["counts"][0]))
-        spectra = from_json(about["spectra"][0])
+        counts, spectra = Counts(**about["counts"]), from_json(about["spectra"])
     except Exception:  # a foreign or damaged file may raise anything inside uproot
         return None
     return Applied(job.input, job.output, counts, spectra, kept=True)
@@ -124,11 +126,16 @@ def _record(job: Job, applied: AppliedModel, counts: Counts, spectra: Spectra) -
     return {
         "stamp": job.stamp,
         "input": job.input,
-        "model": " ".join(applied.files),
-        "model_sha256": " ".join(applied.sha256),
-        "cut": float(applied.cut),
+        "models": dict(zip(applied.files, applied.sha256, strict=True)),
+        "cut": applied.cut,
+        "conditions": applied.identity(),
         "punzi_version": version("punzi"),
-        "conditions": json.dumps(applied.identity(), sort_keys=True),
-        "counts": json.dumps(asdict(counts), sort_keys=True),
+        "counts": asdict(counts),
         "spectra": to_json(spectra),
     }
+
+
+def _compression(kind: Any) -> Any:
+    """Flags shrink to nothing; measured floats and their windows cost more time than they save."""
+    plain = isinstance(kind, np.dtype) and kind.itemsize > 1
+    return None if plain else uproot.LZ4(1)

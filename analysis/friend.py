@@ -31,12 +31,12 @@ from selection.beams import FloatArray
 from selection.features import event_kinematics
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
 from selection.preselection import candidate_mask, named_cuts
-from selection.table import FEATURES, BoolArray
+from selection.table import FEATURES
 from selection.windows import MassWindows
 
 Columns = dict[str, npt.NDArray[Any]]
 
-INPUT, CANDIDATE, PRESELECTION, BEAMS = 1, 2, 4, 8
+INPUT, CANDIDATE, PRESELECTION, BEAMS = (np.uint8(bit) for bit in (1, 2, 4, 8))
 TREE = "punzi"
 CELLS = 4096
 
@@ -78,15 +78,15 @@ def friend_columns(applied: AppliedModel, columns: Mapping[str, FloatArray]) -> 
     """Columns (n,) of the ntuple -> branches (n,) of the friend tree."""
     kinematics = event_kinematics(columns, applied.beams)
     flag = _flags(applied, columns, kinematics)
-    good = flag == 0
     mass2 = kinematics.recoil_mass2_gev2
-    score, spread = _scores(applied, kinematics.features, good)
+    n_good = len(flag) - int(np.count_nonzero(flag))
+    score, *spread = _scores(applied, kinematics.features, flag, n_good)
     first, last = inclusive_span(applied.models[0].windows, mass2)
     return {
         "recoil_mass2": mass2,
         **dict(zip(FEATURES, kinematics.features, strict=True)),
         "score": score,
-        **({"score_spread": spread} if spread is not None else {}),
+        **dict(zip(("score_spread",), spread, strict=False)),
         "pass": passes(score, applied.cut),
         "first_window": first,
         "last_window": last,
@@ -96,10 +96,10 @@ def friend_columns(applied: AppliedModel, columns: Mapping[str, FloatArray]) -> 
 
 def counts(friend: Columns) -> Counts:
     """How many entries have each flag, and how many pass."""
-    of_flag = np.bincount(friend["flag"], minlength=2 * BEAMS)
-    values = np.arange(2 * BEAMS)
+    of_flag = np.bincount(friend["flag"], minlength=16)
+    values = np.arange(16)
 
-    def having(bit: int) -> int:
+    def having(bit: np.uint8) -> int:
         return int(of_flag[(values & bit) > 0].sum())
 
     return Counts(
@@ -128,33 +128,51 @@ def _flags(
     valid = masks.pop("valid")
     selected = np.logical_and.reduce(list(masks.values())) if masks else np.ones_like(valid)
     kept = candidate_mask(columns, applied.candidates, len(valid))
-    flag = np.where(valid, np.where(selected, 0, PRESELECTION), INPUT).astype(np.uint8)
-    flag |= np.where(kept, 0, CANDIDATE).astype(np.uint8)
+    flag = np.multiply(~valid, INPUT, dtype=np.uint8)
+    flag += (valid & ~selected) * PRESELECTION
+    flag += ~kept * CANDIDATE
     sqrt_s = event_sqrt_s(columns)
     if sqrt_s is not None:
         # NaN beams are a bad input already, and no statement about the energy
-        off = np.abs(sqrt_s - applied.sqrt_s_gev) > BEAM_TOLERANCE_GEV
-        flag |= np.where(off, BEAMS, 0).astype(np.uint8)
+        flag += (np.abs(sqrt_s - applied.sqrt_s_gev) > BEAM_TOLERANCE_GEV) * BEAMS
     return flag
 
 
 def _scores(
-    applied: AppliedModel, features: FloatArray, good: BoolArray
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | None]:
-    """Mean score (n,) and, for an ensemble, its spread; only good entries are computed."""
-    rows = np.flatnonzero(good)
-    inputs = np.empty((len(rows), len(FEATURES)), features.dtype)
-    for i, feature in enumerate(features):
-        inputs[:, i] = feature[rows]
-    found: tuple[npt.NDArray[np.float32], ...] = (
+    applied: AppliedModel, features: FloatArray, flag: npt.NDArray[np.uint8], n_good: int
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Mean score (n,) and, for an ensemble, its spread; only entries with flag 0 are computed."""
+    inputs = np.empty((n_good, len(FEATURES)), features.dtype)
+    _gather(features, flag, inputs)
+    found = (
         mean_and_spread(applied.models, inputs)
         if len(applied.models) > 1
         else (applied.models[0].score(inputs),)
     )
-    spread_out = [np.full(len(good), np.nan, np.float32) for _ in found]
-    for target, values in zip(spread_out, found, strict=True):
-        target[rows] = values
-    return spread_out[0], spread_out[1] if len(spread_out) > 1 else None
+    everywhere = tuple(np.empty(len(flag), np.float32) for _ in found)
+    for values, target in zip(found, everywhere, strict=True):
+        _scatter(values, flag, target)
+    return everywhere
+
+
+@nb.njit(nogil=True, cache=True)
+def _gather(features, flag, inputs):  # type: ignore[no-untyped-def]
+    row = 0
+    for i in range(len(flag)):
+        if flag[i] == 0:
+            for k in range(features.shape[0]):
+                inputs[row, k] = features[k, i]
+            row += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _scatter(values, flag, target):  # type: ignore[no-untyped-def]
+    row = 0
+    for i in range(len(flag)):
+        target[i] = np.nan
+        if flag[i] == 0:
+            target[i] = values[row]
+            row += 1
 
 
 def inclusive_span(

@@ -78,7 +78,7 @@ def from_json(text: str) -> Spectra:
 
 def _values(mass2: FloatArray, passing: BoolArray) -> dict[str, dict[str, FloatArray]]:
     # as in analysis.histograms: a negative M_rec2 has no M_rec and goes to the underflow
-    mass = np.where(mass2 >= 0, np.sqrt(np.abs(mass2)), -1.0)
+    mass = np.copysign(np.sqrt(np.abs(mass2)), mass2)
     return {
         "before": {"recoil_mass2": mass2, "recoil_mass": mass},
         "after": {"recoil_mass2": mass2[passing], "recoil_mass": mass[passing]},
