@@ -88,6 +88,23 @@ def test_the_scan_equals_brute_force_over_all_distinct_scores(weights):
     law()
 
 
+@pytest.mark.parametrize("lowest_weight", [0, -8])
+def test_ties_of_signal_and_background_pass_or_fail_together(lowest_weight):
+    rng = np.random.default_rng(11)
+    for _ in range(300):
+        n = 24
+        mass = rng.choice([np.nan, 1.0, 1.2], n)
+        weight = rng.integers(lowest_weight, 17, n) / 8
+        table = event_table(rng.uniform(0.6, 1.9, n), mass, weight)
+        score = rng.choice([0.0, 0.25, 0.5, 1.0], n)
+        order = rng.permutation(n)  # ties in any order
+        table, score = table.take(order), score[order]
+        best = brute_force(table, score, np.unique(score)).min(axis=0)
+        cuts = optimal_cuts(window_events(table, WINDOWS), score, sigma_min=sigma_min)
+        found = np.diag(brute_force(table, score, np.nan_to_num(cuts, nan=99.0)))
+        assert found == pytest.approx(best, rel=1e-12)
+
+
 def random_events(rng, n=4000):
     mass = rng.choice([np.nan] * 6 + [1.0, 1.2, 1.4, 2.5], n)
     signal = np.isfinite(mass)
@@ -122,15 +139,17 @@ def test_cuts_do_not_depend_on_threads_or_on_the_order_of_events():
 
 @pytest.mark.parametrize("logarithm", [True, False])
 def test_the_single_cut_is_the_best_of_all_signal_scores(logarithm):
-    table, score = random_events(np.random.default_rng(5))
-    candidates = np.unique(score[table.is_signal])
-    sigma = brute_force(table, score, candidates)
-    mean = (np.log(sigma) if logarithm else sigma).mean(axis=1)
-    cut = optimal_single_cut(
-        window_events(table, WINDOWS), score, sigma_min=sigma_min, logarithm=logarithm
-    )
-    at_cut = brute_force(table, score, [cut])
-    assert (np.log(at_cut) if logarithm else at_cut).mean() == pytest.approx(mean.min(), rel=1e-12)
+    for digits in (8, 2, 1):  # fewer digits: more ties
+        table, score = random_events(np.random.default_rng(5))
+        score = score.round(digits)
+        sigma = brute_force(table, score, np.unique(score[table.is_signal]))
+        mean = (np.log(sigma) if logarithm else sigma).mean(axis=1)
+        cut = optimal_single_cut(
+            window_events(table, WINDOWS), score, sigma_min=sigma_min, logarithm=logarithm
+        )
+        at_cut = brute_force(table, score, [cut])
+        found = (np.log(at_cut) if logarithm else at_cut).mean()
+        assert found == pytest.approx(mean.min(), rel=1e-12)
 
 
 def test_without_signal_there_is_no_cut():
