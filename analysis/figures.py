@@ -1,0 +1,119 @@
+"""`punzi plot`: all figures of a run, each as PDF and PNG with its numbers beside it.
+
+`plots/figures.json` lists them in order with title and caption: the report is made of it. Rows of
+a sample that were lost (`--allow-lost`) are named on every figure made of events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from analysis.chunks import source_digest
+from analysis.config import Configuration
+from analysis.console import progress
+from analysis.figure_material import Drawing, Material, gather, shown_files
+from analysis.figure_results import feature_space, learning, maps, reaches
+from analysis.figure_spectra import features, resolution, spectra
+from analysis.runs import RunFolder, code_digest, digest, write_json
+from analysis.select import load_selection
+from analysis.train import Prepared
+from models.results import to_json
+from plots.style import in_style, save
+
+log = logging.getLogger(__name__)
+
+LIST = "plots/figures.json"
+MODULES = ("figures", "figure_material", "figure_records", "figure_results", "figure_spectra",
+           "reference_widths", "histograms")  # fmt: skip
+WITHOUT_EVENTS = ("network",)
+
+
+def draw_figures(run: RunFolder, config: Configuration, ready: Prepared) -> list[Path]:
+    """Bring plots/ up to date; the PNG files in the order of the report."""
+    stamp = _stamp(run, config)
+    if run.is_current("plot", stamp):
+        log.info("plot: up to date")
+        return [run / f"plots/{about['stem']}.png" for about in load_list(run)]
+    old = {run / name for about in load_list(run) for name in about["files"]}
+    (run / "plots").mkdir(parents=True, exist_ok=True)
+    warning = lost_text(load_selection(run).lost)
+    material = gather(run, config, ready)
+    listed: list[dict[str, Any]] = []
+    with progress("plot", 20 + len(config.settings.plots.signal_masses_gev)) as advance:
+        for drawing in all_drawings(material):
+            if warning and drawing.stem not in WITHOUT_EVENTS:
+                put_warning(drawing.figure, warning)
+            files = _save(run, drawing)
+            names = [file.relative_to(run.path).as_posix() for file in files]
+            about = {"stem": drawing.stem, "title": drawing.title, "caption": drawing.caption}
+            listed.append({**about, "files": names})
+            advance(1, drawing.stem)
+    write_json(run / LIST, listed)
+    written = [run / name for about in listed for name in about["files"]]
+    for path in old - set(written):  # of masses or samples that are no longer shown
+        path.unlink(missing_ok=True)
+    run.finish("plot", stamp, [*written, run / LIST])
+    log.info("plot: %d figures in %s", len(listed), run / "plots")
+    return [run / f"plots/{about['stem']}.png" for about in listed]
+
+
+def all_drawings(material: Material) -> Iterator[Drawing]:
+    """The figures in the order of the report, one at a time."""
+    for group in (reaches, spectra, maps, learning, feature_space, resolution, features):
+        yield from group(material)
+
+
+def load_list(run: RunFolder) -> list[dict[str, Any]]:
+    """Stem, title, caption and files of the figures that are there; empty if none are."""
+    try:
+        content: list[dict[str, Any]] = json.loads((run / LIST).read_text())
+    except (OSError, ValueError):
+        return []
+    return content
+
+
+def lost_text(lost: Mapping[str, float]) -> str:
+    """`Lost rows: 3.1 % of taupair`, the worst first, three at most; empty if nothing was lost."""
+    worst = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    shares = [f"{100 * share:.2g} % of {name}" for name, share in worst[:3]]
+    more = [f"{len(lost) - 3} more"] if len(lost) > 3 else []
+    return f"Lost rows: {', '.join(shares + more)}" if lost else ""
+
+
+@in_style
+def put_warning(figure: Figure, text: str) -> None:
+    """One red line: above the figure, or below where the figure has no layout to make room."""
+    escaped = text.replace("$", r"\$")
+    if figure.get_layout_engine() is None:
+        figure.text(0.02, 0.01, escaped, fontsize=6, color="#bd1f01")
+    else:
+        figure.suptitle(escaped, fontsize=6, color="#bd1f01")
+
+
+def _save(run: RunFolder, drawing: Drawing) -> list[Path]:
+    files = list(save(drawing.figure, run / f"plots/{drawing.stem}", drawing.numbers))
+    if drawing.record is not None:
+        path = run / f"plots/{drawing.stem}.json"
+        write_json(path, to_json(drawing.record))
+        files.append(path)
+    return files
+
+
+def _stamp(run: RunFolder, config: Configuration) -> str:
+    files = shown_files(run, config.settings.training.networks)
+    return digest(
+        [hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in files],
+        config.settings.plots,
+        config.luminosity_inv_fb,
+        config.beams.sqrt_s_gev,
+        {name: [sample.kind, sample.label] for name, sample in config.samples.items()},
+        code_digest("plots", "models", "selection"),
+        [source_digest(name) for name in MODULES],
+    )
