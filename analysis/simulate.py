@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -109,7 +110,7 @@ def _run_all(todo: Sequence[Job], workers: int, report: Report) -> list[SampleSu
         min(workers, len(todo)), mp_context=context, initializer=_start_worker
     )
     try:
-        waiting: set[Future[SampleSummary]] = {pool.submit(write_sample, *job) for job in todo}
+        waiting: set[Future[SampleSummary]] = {pool.submit(_write_in_worker, *job) for job in todo}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
@@ -129,6 +130,14 @@ def _start_worker() -> None:
     """Ctrl-C is the parent's to handle; it ends the workers by SIGTERM, which cleans up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _raise_exit)
+
+
+def _write_in_worker(recipe: Recipe, path: Path) -> SampleSummary:
+    try:
+        return write_sample(recipe, path)
+    except SystemExit:
+        # its temporary file is gone; the pool would take SystemExit for a result and work on
+        os._exit(1)
 
 
 def _raise_exit(number: int, _: FrameType | None) -> None:

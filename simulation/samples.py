@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from selection.beams import cm_matrix
+from selection.beams import Beams, cm_matrix
 from simulation import eemumu, mumugamma
 from simulation.detector import FloatArray, Reconstructed, joined, reconstruct, smeared_sqrt_s
 from simulation.frames import lab_matrix
-from simulation.grid import Shape, adapted_strata
-from simulation.recipe import Recipe, SimulationError
+from simulation.grid import Stratum, adapted_strata
+from simulation.recipe import Process, Recipe, SimulationError
 from simulation.signal import SignalEvents, signal_draws
 from simulation.taupair import tau_pairs
 
@@ -32,6 +33,16 @@ MARGIN = 1.15
 FLOOR = 0.6  # share of the rate carried by rows that play roulette
 
 Draw = Callable[[np.random.Generator, int, FloatArray], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the adapted grid of a process depends on."""
+
+    process: Process
+    isr: bool
+    beams: Beams
+    spread_gev: float
 
 
 @dataclass(frozen=True)
@@ -51,9 +62,7 @@ def simulate(recipe: Recipe) -> Sample:
         return _signal(recipe, rng)
     if recipe.process == "taupair":
         return _tau_pairs(recipe, rng)
-    if recipe.process == "mumugamma":
-        return _mumugamma(recipe, rng)
-    return _eemumu(recipe, rng)
+    return _stratified(recipe, rng)
 
 
 def _energies(recipe: Recipe, rng: np.random.Generator, n: int) -> FloatArray:
@@ -110,45 +119,46 @@ def _tau_pairs(recipe: Recipe, rng: np.random.Generator) -> Sample:
     return Sample(_roulette(joined(kept), rng, recipe), sigma, error, recipe.n_generated)
 
 
-def _mumugamma(recipe: Recipe, rng: np.random.Generator) -> Sample:
-    to_cm = cm_matrix(recipe.beams)
+def _draw_of(setup: Setup) -> Draw:
+    """The generator of a stratified process, as a function of points in the unit cube."""
+    to_cm, to_lab = cm_matrix(setup.beams), lab_matrix(setup.beams)
 
     def draw(
-        stream: np.random.Generator, stratum: int, x: FloatArray
+        rng: np.random.Generator, stratum: int, x: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        energy = _energies(recipe, stream, len(x))
+        energy = smeared_sqrt_s(rng, len(x), beams=setup.beams, spread_gev=setup.spread_gev)
+        if setup.process == "eemumu":
+            return eemumu.eemumu_draws(x, stratum=stratum, sqrt_s_gev=energy, to_lab=to_lab)
         return mumugamma.mumugamma_draws(
-            x, stratum=stratum, sqrt_s_gev=energy, isr=recipe.isr, to_cm=to_cm
+            x, stratum=stratum, sqrt_s_gev=energy, isr=setup.isr, to_cm=to_cm
         )
 
-    return _stratified(recipe, rng, draw, mumugamma.STRATA)
+    return draw
 
 
-def _eemumu(recipe: Recipe, rng: np.random.Generator) -> Sample:
-    to_lab = lab_matrix(recipe.beams)
+@lru_cache(maxsize=4)  # a pure function of some seconds, the same for all parts of a sample
+def _strata(setup: Setup) -> tuple[Stratum, ...]:
+    """The grid adapted to what survives the detector."""
+    draw = _draw_of(setup)
 
-    def draw(
-        stream: np.random.Generator, stratum: int, x: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        energy = _energies(recipe, stream, len(x))
-        return eemumu.eemumu_draws(x, stratum=stratum, sqrt_s_gev=energy, to_lab=to_lab)
-
-    return _stratified(recipe, rng, draw, eemumu.STRATA)
-
-
-def _stratified(recipe: Recipe, rng: np.random.Generator, draw: Draw, shape: Shape) -> Sample:
-    """Rows of a generator that draws from the unit cube of each of its strata."""
-
-    def survivors(stream: np.random.Generator, stratum: int, x: FloatArray) -> FloatArray:
-        momenta, weight = draw(stream, stratum, x)
-        rows = reconstruct(stream, momenta, weight, beams=recipe.beams, hit_or_miss=False)
+    def survivors(rng: np.random.Generator, stratum: int, x: FloatArray) -> FloatArray:
+        momenta, weight = draw(rng, stratum, x)
+        rows = reconstruct(rng, momenta, weight, beams=setup.beams, hit_or_miss=False)
         out = np.zeros(len(x))
         out[rows.entry] = rows.weight
         return out
 
+    return adapted_strata(
+        survivors, eemumu.STRATA if setup.process == "eemumu" else mumugamma.STRATA
+    )
+
+
+def _stratified(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    """Rows of a generator that draws from the unit cube of each of its strata."""
+    setup = Setup(recipe.process, recipe.isr, recipe.beams, recipe.sqrt_s_spread_gev)
+    draw = _draw_of(setup)
     kept, sigma, variance, tried = [], 0.0, 0.0, 0
-    strata = adapted_strata(survivors, shape)
-    for index, stratum in enumerate(strata):
+    for index, stratum in enumerate(_strata(setup)):
         n_stratum = round(stratum.share * recipe.n_generated)
         weights = [np.zeros(0)]
         for n in _blocks(n_stratum):
@@ -157,7 +167,7 @@ def _stratified(recipe: Recipe, rng: np.random.Generator, draw: Draw, shape: Sha
             weights.append(weight * jacobian)
             share = weights[-1] / (n_stratum * recipe.parts)
             kept.append(reconstruct(rng, momenta, share, beams=recipe.beams, hit_or_miss=False))
-        if n_stratum > 1:
+        if n_stratum > 0:
             mean, error = _mean(np.concatenate(weights))
             sigma, variance, tried = sigma + mean, variance + error**2, tried + n_stratum
     return Sample(_roulette(joined(kept), rng, recipe), sigma, variance**0.5, tried)
