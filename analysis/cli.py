@@ -210,6 +210,54 @@ def export(
         console.stdout.print(f"wrote {path}")
 
 
+@app.command()
+def plot(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    workers: WorkersOption = CORES,
+    changes: SetOption = None,
+) -> None:
+    """Draw all figures of a run."""
+    from analysis import workflow
+
+    how = _execution(Executor.threads, workers, None)
+    workflow.run_all(config, run, how, changes or [], upto="plot")
+
+
+@app.command()
+def report(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    workers: WorkersOption = CORES,
+    changes: SetOption = None,
+) -> None:
+    """Write the report of a run: one HTML page."""
+    from analysis import workflow
+
+    how = _execution(Executor.threads, workers, None)
+    workflow.run_all(config, run, how, changes or [])
+
+
+@app.command("run")
+def run_command(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    networks: NetworksOption = None,
+    seed: SeedOption = None,
+    workers: WorkersOption = CORES,
+    executor: ExecutorOption = Executor.threads,
+    cluster: ClusterOption = None,
+    chunk_size: ChunkOption = 1_000_000,
+    allow_lost: LostOption = False,
+    changes: SetOption = None,
+) -> None:
+    """Everything, from the first stage that is out of date."""
+    from analysis import workflow
+
+    how = _execution(executor, workers, cluster, chunk_size, allow_lost)
+    workflow.run_all(config, run, how, _changes(changes, networks, seed))
+
+
 def _execution(
     executor: Executor,
     workers: int,

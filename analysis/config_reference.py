@@ -17,8 +17,8 @@ INTRO = """\
 Written from the models that check the configuration
 (`python -m analysis.config_reference > docs/configuration.md`); a test keeps the two together.
 Settings may also be changed on the command line, for example `--set windows.n_sigma=2.5`. A preset
-(`default`, `paper`, `authors`) changes the defaults of `training` and `sensitivity`; the values below
-are those of `default`.
+(`default`, `paper`, `authors`) changes the defaults of `training` and `sensitivity`; the values
+below are those of `default`.
 """
 
 

@@ -12,6 +12,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from analysis.runs import RunError
     from analysis.select import SelectionError
     from analysis.skim import SkimError
+    from analysis.train import TrainError
     from models.model_file import ModelFileError
     from models.training import TrainingDiverged
     from selection.ntuple import MissingBranchError
@@ -30,5 +31,6 @@ def user_errors() -> tuple[type[Exception], ...]:
         SelectionError,
         SimulationError,
         SkimError,
+        TrainError,
         TrainingDiverged,
     )

@@ -7,27 +7,37 @@ Each stage is skipped while its stamp is current: a hash of its inputs, its sett
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
+import yaml
 from rich.table import Table
 
 from analysis import console
 from analysis.check import find_problems, inspect_all
 from analysis.config import Configuration, load
+from analysis.consistency import NAME
 from analysis.cutflow_table import print_cutflow
 from analysis.datasets import Dataset, datasets, filled
 from analysis.evaluate import evaluate_networks, print_summary
-from analysis.runs import RunFolder, open_run
+from analysis.runs import RunError, RunFolder, open_run, write_text
 from analysis.samples import Signal
-from analysis.select import Execution, Selection, select
+from analysis.select import Execution, select
 from analysis.train import failed_networks, prepare, train
 from simulation.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
 RUNS = Path("runs")
+Last = Literal["plot", "report"]
+MAIN_FIGURES = {
+    "smallest detectable cross section against mass": "sigma_min",
+    "recoil mass before the cut": "recoil_mass_before",
+    "recoil mass after the cut": "recoil_mass_after",
+}
 
 
 def run_simulation(config_path: Path, *, workers: int, scale: float, overwrite: bool) -> None:
@@ -93,40 +103,68 @@ def run_check(config_path: Path, *, workers: int) -> bool:
     return False
 
 
-def run_select(
-    config_path: Path, name: str, how: Execution, changes: Sequence[str] = ()
-) -> Selection:
-    config, sets = _inputs(config_path, changes)
-    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
-        selection = select(run, config, sets, how)
+def run_select(config_path: Path, name: str, how: Execution, changes: Sequence[str]) -> None:
+    with _run(config_path, name, changes) as (run, config, sets):
+        select(run, config, sets, how)
         print_cutflow(run / "cutflow.json", config.signal[0])
-    return selection
 
 
-def run_train(config_path: Path, name: str, how: Execution, changes: Sequence[str] = ()) -> None:
-    config, sets = _inputs(config_path, changes)
-    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
+def run_train(config_path: Path, name: str, how: Execution, changes: Sequence[str]) -> None:
+    with _run(config_path, name, changes) as (run, config, sets):
         ready = prepare(run, config, select(run, config, sets, how))
         train(run, config, ready, how)
-        _report_failures(run, config)
+        for i, reasons in _failed(run, config).items():
+            log.warning("network %d FAILED: %s", i, "; ".join(reasons))
 
 
-def run_evaluate(config_path: Path, name: str, how: Execution, changes: Sequence[str] = ()) -> None:
-    config, sets = _inputs(config_path, changes)
-    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
+def run_evaluate(config_path: Path, name: str, how: Execution, changes: Sequence[str]) -> None:
+    with _run(config_path, name, changes) as (run, config, sets):
         ready = prepare(run, config, select(run, config, sets, how))
         train(run, config, ready, how)
         figures = evaluate_networks(run, config, ready, workers=how.workers)
         print_summary(figures, _failed(run, config))
 
 
+def run_all(
+    config_path: Path, name: str, how: Execution, changes: Sequence[str], *, upto: Last = "report"
+) -> None:
+    """Everything that is out of date, and at the end where to look."""
+    from analysis.figures import draw_figures  # here: drawing takes seconds to import
+    from analysis.report import write_report
+
+    with _run(config_path, name, changes) as (run, config, sets):
+        ready = prepare(run, config, select(run, config, sets, how))
+        train(run, config, ready, how)
+        figures = evaluate_networks(run, config, ready, workers=how.workers)
+        drawn = draw_figures(run, config, ready)
+        if upto == "plot":
+            console.stdout.print(f"{len(drawn)} files in {run / 'plots'}", soft_wrap=True)
+            return
+        page = write_report(run, config)
+        print_cutflow(run / "cutflow.json", config.signal[0])
+        print_summary(figures, _failed(run, config))
+        console.stdout.print(f"\nreport: {page}", soft_wrap=True)
+        for title, stem in MAIN_FIGURES.items():
+            console.stdout.print(f"  {title}: {run / 'plots' / stem}.png", soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _run(
+    config_path: Path, name: str, changes: Sequence[str]
+) -> Iterator[tuple[RunFolder, Configuration, tuple[Dataset, ...]]]:
+    """The opened run folder, with the resolved configuration written into it."""
+    if not NAME.fullmatch(name):
+        msg = f"a run cannot be called {name!r}: use letters, digits, - and _"
+        raise RunError(msg)
+    config, sets = _inputs(config_path, changes)
+    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
+        text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        write_text(run / "config.yaml", text)
+        yield run, config, sets
+
+
 def _failed(run: RunFolder, config: Configuration) -> dict[int, list[str]]:
     return failed_networks(run, range(config.settings.training.networks))
-
-
-def _report_failures(run: RunFolder, config: Configuration) -> None:
-    for i, reasons in _failed(run, config).items():
-        log.warning("network %d FAILED: %s", i, "; ".join(reasons))
 
 
 def _inputs(
