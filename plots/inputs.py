@@ -49,6 +49,20 @@ def feature_distributions(
     return figure
 
 
+def _populated(histograms: Mapping[str, hist.Hist]) -> tuple[float, float]:
+    """Range of the axis that holds all but a thousandth of each histogram."""
+    edges = next(iter(histograms.values())).axes[0].edges
+    first, last = len(edges) - 1, 0
+    for h in histograms.values():
+        total = float(h.values().sum())
+        if total > 0:
+            running = np.cumsum(h.values()) / total
+            first = min(first, int(np.searchsorted(running, 0.0005)))
+            last = max(last, int(np.searchsorted(running, 0.9995)) + 1)
+    last = min(last, len(edges) - 1)
+    return (edges[first], edges[last]) if first < last else (edges[0], edges[-1])
+
+
 def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist]) -> None:
     signal = 0
     for i, (name, h) in enumerate(histograms.items()):
@@ -69,7 +83,7 @@ def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist]) -> None:
         ax.stairs(height + error, edges, baseline=low, fill=True, color=colour, alpha=0.35,
                   linewidth=0)  # fmt: skip
     axis = next(iter(histograms.values())).axes[0]
-    ax.set_xlim(axis.edges[0], axis.edges[-1])
+    ax.set_xlim(*_populated(histograms))
     ax.set_ylim(bottom=0)
     headroom(ax, 0.03)
     ax.set_xlabel(axis.label)

@@ -1,10 +1,13 @@
 """How far the search reaches, mass by mass: sigma_min, its inverse, and what they are made of.
 
-    curve   mean over the networks, bar: standard error of the mean
+    curve   mean over the networks, bar: standard error of the mean; for a single network, which
+            has none, the error from the size of the simulation
     circle  mass used in training        triangle  mass the network never saw
-    ratio   curve / reference curve at the same mass; bars: the curve's own error only
+    ratio   curve / reference curve at the same mass; bars: the curve's own error only; an arrow
+            at the upper edge is a ratio beyond it
 
-Masses where a curve sees nothing (sigma_min infinite) are not drawn; they are in the numbers.
+Masses where a curve sees nothing (sigma_min infinite) are not drawn, and neither is B = 0 on a
+logarithmic axis; they are in the numbers.
 """
 
 from __future__ import annotations
@@ -60,6 +63,8 @@ COLOUR = {
     ("xgboost", "best_cut"): ORANGE,
 }
 ERROR = {"sigma_min_fb": "sigma_min_error_fb", "fom_inv_fb": "fom_error_inv_fb"}
+MC_ERROR = {"sigma_min_fb": "sigma_min_mc_error_fb", "fom_inv_fb": "fom_mc_error_inv_fb"}
+HIGHEST_RATIO = 3.0
 
 
 def curve_text(curve: EnsembleFigureOfMerit) -> str:
@@ -90,13 +95,15 @@ def reach(
     main: Axes = axes[0, 0]
     for i, curve in enumerate(curves):
         colour = _colour(curve, i)
-        value, error = getattr(curve, quantity), getattr(curve, ERROR[quantity])
+        error_name = (ERROR if curve.n_networks > 1 else MC_ERROR)[quantity]
+        value, error = getattr(curve, quantity), getattr(curve, error_name)
         _draw(main, curve, value, error, colour)
         if base is not None:
             below = getattr(base, quantity)
             below = np.where(np.isfinite(below) & (below > 0), below, np.nan)
             if curve is not base:
                 _draw(axes[1, 0], curve, value / below, error / below, colour)
+                _arrows(axes[1, 0], curve, value / below, colour)
     logarithmic_y(main)
     headroom(main, 0.24)
     main.set_ylabel(QUANTITY_TEXT[quantity])
@@ -107,7 +114,7 @@ def reach(
         lower.axhline(1, color=_colour(base, list(curves).index(base)), linewidth=0.8)
         lower.set_ylabel(f"Ratio to {CLASSIFIER_TEXT.get(reference[0], reference[0])}")
         low, high = lower.get_ylim()
-        lower.set_ylim(max(0.0, low), min(high, 3.0))
+        lower.set_ylim(max(0.0, low), min(high, HIGHEST_RATIO))
     axes[-1, 0].set_xlabel(MASS_TEXT)
     axes[-1, 0].set_xlim(0, 1.03 * max(float(c.mass_gev.max()) for c in curves))
     return figure
@@ -151,7 +158,7 @@ def _two_panels(
             )
         ax.set_ylabel(QUANTITY_TEXT[name])
     axes[0, 0].set_ylim(bottom=0)
-    headroom(axes[0, 0], 0.25)
+    headroom(axes[0, 0], 0.30)
     if log_second and any((c.background > 0).any() for c in curves):
         logarithmic_y(axes[1, 0])
     axes[0, 0].legend(handles=_handles(curves), loc="upper left", ncols=2)
@@ -182,6 +189,16 @@ def _draw(
             markeredgewidth=0.5,
             elinewidth=0.5,
         )
+
+
+def _arrows(ax: Axes, curve: EnsembleFigureOfMerit, ratio: Floats, colour: str) -> None:
+    """Marks the masses whose ratio lies above the panel."""
+    beyond = curve.mass_gev[ratio > HIGHEST_RATIO]
+    if beyond.size:
+        ax.plot(
+            beyond, np.full(len(beyond), 0.93), transform=ax.get_xaxis_transform(), linestyle="",
+            marker=r"$\uparrow$", markersize=4, color=colour, label="beyond",
+        )  # fmt: skip
 
 
 def _handles(curves: Sequence[EnsembleFigureOfMerit]) -> list[Line2D]:

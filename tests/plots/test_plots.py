@@ -144,6 +144,23 @@ def test_a_mass_out_of_reach_is_not_drawn():
     assert len(markers(ratio)["o"][0][0]) == len(MASS[::2]) - 1
 
 
+def test_a_ratio_beyond_the_panel_is_marked_by_an_arrow():
+    far = curve(scale=0.7)
+    far.sigma_min_fb[3] *= 10
+    _, ratio = reach([curve("bce", "best_cut"), far], label=LABEL).axes
+    (arrow,) = [line for line in ratio.lines if line.get_label() == "beyond"]
+    assert arrow.get_xdata() == pytest.approx(MASS[3:4])
+    assert ratio.get_ylim()[1] <= 3
+
+
+def test_a_single_network_shows_the_error_of_the_simulation():
+    single = replace(curve(), n_networks=1, sigma_min_error_fb=np.full(len(MASS), np.nan))
+    (ax,) = reach([single], label=LABEL).axes
+    bars = [c.lines[2][0].get_segments() for c in ax.containers]
+    half = [np.ptp(bar[:, 1]) / 2 for group in bars for bar in group]
+    assert half == pytest.approx(0.5)  # sigma_min_mc_error_fb of the curve
+
+
 def test_all_legends_of_mass_plots_stay_above_the_points():
     curves = [curve("bce", "best_cut"), curve("punzi", "best_cut"), curve(scale=0.7)]
     for figure in (
@@ -218,6 +235,14 @@ def test_feature_shapes_are_normalised():
     )
     shapes = [p for p in figure.axes[0].patches if p.get_label() in (r"$\tau^+\tau^-$", "5 GeV")]
     assert [p.get_data().values.sum() for p in shapes] == pytest.approx([1, 1])
+
+
+def test_features_are_shown_where_there_are_events():
+    narrow = hist.Hist(AXIS, storage=hist.storage.Weight())
+    narrow.fill(np.linspace(2.01, 3.99, 100))
+    (ax,) = (a for a in feature_distributions({"x": {"taupair": narrow}}, label=LABEL).axes
+             if a.get_visible())  # fmt: skip
+    assert ax.get_xlim() == (2.0, 4.0)
 
 
 def test_every_weight_is_a_line_of_the_sketch():
