@@ -158,7 +158,7 @@ def test_a_single_network_shows_the_error_of_the_simulation():
     (ax,) = reach([single], label=LABEL).axes
     bars = [c.lines[2][0].get_segments() for c in ax.containers]
     half = [np.ptp(bar[:, 1]) / 2 for group in bars for bar in group]
-    assert half == pytest.approx(0.5)  # sigma_min_mc_error_fb of the curve
+    assert np.array(half) == pytest.approx(0.5)  # sigma_min_mc_error_fb of the curve
 
 
 def test_all_legends_of_mass_plots_stay_above_the_points():
