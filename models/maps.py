@@ -26,7 +26,7 @@ class MapBins:
     n_logit: int = 100
     n_mass: int = 60
     mass_max_gev: float = 10.0
-    logit_max: float | None = None  # None: the 0.1 % and 99.9 % quantiles decide
+    logit_range: tuple[float, float] | None = None  # None: 0.1 % and 99.9 % quantiles decide
 
 
 def score_maps(
@@ -37,16 +37,16 @@ def score_maps(
     A cut at exactly 0 or 1 has no place on the axis and leaves a gap in the line.
     """
     finite = np.isfinite(logits)
-    reach = bins.logit_max
-    if reach is None:
-        ends = np.quantile(logits[finite], [0.001, 0.999]) if finite.any() else np.ones(2)
-        reach = float(np.ceil(np.abs(ends).max())) or 1.0
-    x_edges = np.linspace(-reach, reach, bins.n_logit + 1)
+    span = bins.logit_range
+    if span is None:
+        ends = np.quantile(logits[finite], [0.001, 0.999]) if finite.any() else np.zeros(2)
+        span = (float(np.floor(ends[0])) - 0.5, float(np.ceil(ends[1])) + 0.5)
+    x_edges = np.linspace(*span, bins.n_logit + 1)
     y_edges = np.linspace(0, bins.mass_max_gev, bins.n_mass + 1)
     mass = np.sqrt(np.maximum(table.recoil_mass2_gev2, 0))
 
     def one(component: str, rows: BoolArray) -> ScoreMap:
-        shown = np.clip(logits[rows], x_edges[0], np.nextafter(x_edges[-1], 0))  # none is lost
+        shown = np.clip(logits[rows], x_edges[0], x_edges[-1])  # none is lost
         content, _, _ = np.histogram2d(
             shown, mass[rows], (x_edges, y_edges), weights=table.weight[rows]
         )
@@ -79,7 +79,8 @@ def decision_boundary(
 ) -> DecisionBoundary:
     """The network on a grid at fixed pt_mumu, with up to `max_points` events of each mass near it.
 
-    Points are the first in order of the event key: the same for any order of the table.
+    The grid spans what the events of these masses reach there. Points are the first in order of
+    the event key: the same for any order of the table.
     """
     pt_mumu = model.features.index("pt_mumu")
     free = [i for i in range(len(model.features)) if i != pt_mumu]
@@ -90,8 +91,13 @@ def decision_boundary(
         rows = rows[np.argsort(table.key[rows], kind="stable")][:max_points]
         points.append(table.features[rows][:, free].astype(np.float64))
         of_mass.append(np.full(len(rows), mass))
-    ends = zip(model.feature_min[free], model.feature_max[free], strict=True)
-    axes = np.array([np.linspace(low, high, n_grid) for low, high in ends])
+    low, high = model.feature_min[free], model.feature_max[free]
+    everywhere = np.concatenate(points)
+    if len(everywhere) > 1:
+        margin = 0.1 * np.ptp(everywhere, axis=0)
+        low = np.maximum(low, everywhere.min(axis=0) - margin)
+        high = np.minimum(high, everywhere.max(axis=0) + margin)
+    axes = np.array([np.linspace(a, b, n_grid) for a, b in zip(low, high, strict=True)])
     grid = np.empty((n_grid,) * len(free) + (len(model.features),))
     grid[..., free] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     grid[..., pt_mumu] = pt_mumu_gev
@@ -103,5 +109,5 @@ def decision_boundary(
         score=score.astype(np.float64),
         mass_gev=np.asarray(mass_gev, dtype=np.float64),
         point_mass_gev=np.concatenate(of_mass),
-        point_gev=np.concatenate(points),
+        point_gev=everywhere,
     )

@@ -20,6 +20,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
 from models.results import DecisionBoundary
@@ -35,7 +36,7 @@ MARKS = (("o", BLUE), ("^", ORANGE), ("s", PURPLE), ("D", RED))
 def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
     """Points of each mass and the surface score = cut; see the record for the axes."""
     figure = Figure(figsize=(COLUMN_IN, 3.1))
-    ax: Any = figure.add_axes((0.0, 0.03, 0.93, 0.90), projection="3d")
+    ax: Any = figure.add_axes((0.0, 0.03, 0.93, 0.90), projection="3d", computed_zorder=False)
     triangles = isosurface(record.axis_gev, record.score, record.cut)
     if len(triangles):
         surface = Poly3DCollection(
@@ -49,7 +50,7 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
     handles: list[Line2D | Patch] = []
     for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
         mine = record.point_gev[np.abs(record.point_mass_gev - mass) < 1e-6]
-        ax.scatter(*mine.T, marker=mark, s=3, color=colour, linewidth=0, depthshade=False)
+        ax.scatter(*mine.T, marker=mark, s=3, color=colour, linewidth=0, depthshade=False, zorder=3)
         text = rf"$m_{{Z′}}$ = {mass:g} GeV/$c^2$"
         handles.append(Line2D([], [], color=colour, marker=mark, linestyle="", label=text))
     handles.append(Patch(color=GREY, alpha=0.6, label=f"score = {record.cut:g}"))
@@ -57,6 +58,7 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
         axis.set_label_text(f"{FEATURE_TEXT[name]} [GeV/$c$]", fontsize=7)
         axis.labelpad = -6
         ax.tick_params(axis="xyz"[i], pad=-3.5, labelsize=6.5)
+        axis.set_major_locator(MaxNLocator(5))
         low, high = record.axis_gev[i, [0, -1]]
         (ax.set_xlim, ax.set_ylim, ax.set_zlim)[i](low, high)
     ax.minorticks_off()
@@ -79,7 +81,7 @@ def _shaded(triangles: Floats) -> Floats:
     normal = np.cross(scaled[:, 1] - scaled[:, 0], scaled[:, 2] - scaled[:, 0])
     length = np.linalg.norm(normal, axis=1, keepdims=True)
     facing = np.abs(normal / np.where(length > 0, length, 1) @ np.array([0.3, -0.5, 0.81]))
-    colour = np.tile(to_rgba(GREY, 0.55), (len(triangles), 1))
+    colour = np.tile(to_rgba(GREY, 0.5), (len(triangles), 1))
     colour[:, :3] *= (0.65 + 0.5 * facing)[:, None]
     return np.clip(colour, 0, 1)
 

@@ -43,14 +43,9 @@ def score_map(record: ScoreMap, *, single_cut: float | None = None, label: Label
     bar = figure.colorbar(mesh, ax=ax, pad=0.02, aspect=28)
     bar.set_label(r"Density [$c^2$/GeV]")
     good = np.isfinite(record.cut_logit)
-    ax.plot(
-        record.cut_logit[good], record.cut_mass_gev[good], color="white", linewidth=2.0,
-        solid_capstyle="butt",
-    )  # fmt: skip
-    ax.plot(
-        record.cut_logit[good], record.cut_mass_gev[good], color="#bd1f01", linewidth=1.0,
-        label="best cut per mass",
-    )  # fmt: skip
+    place = record.cut_logit[good], record.cut_mass_gev[good]
+    ax.plot(*place, "o-", color="white", linewidth=1.1, markersize=2.6)
+    ax.plot(*place, "o-", color="#bd1f01", linewidth=0.4, markersize=1.6, label="best cut per mass")
     if single_cut is not None:
         z = float(np.log(single_cut / (1 - single_cut)))
         ax.axvline(z, color="black", linestyle=":", label=f"score = {single_cut:g}")
