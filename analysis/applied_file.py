@@ -35,6 +35,7 @@ from analysis.spectra import (
 )
 
 RECORD = "provenance"
+ROWS_PER_BASKET = 125_000
 METADATA = "metadata"  # of the input, as our simulation writes it
 
 
@@ -70,7 +71,8 @@ def write_applied(job: Job, applied: AppliedModel, pieces: Iterator[Scored]) -> 
         tree = file.mktree(job.tree, dict(job.types))
         tree.compression = {name: _compression(kind) for name, kind in job.types.items()}
         for piece in pieces:
-            tree.extend(piece.branches)
+            for basket in _baskets(piece.branches):
+                tree.extend(basket)
             total, raw = total + piece.counts, summed(raw, piece.spectra)
             if piece.weighted is not None:
                 weighted = True
@@ -133,6 +135,13 @@ def _record(job: Job, applied: AppliedModel, counts: Counts, spectra: Spectra) -
         "counts": asdict(counts),
         "spectra": to_json(spectra),
     }
+
+
+def _baskets(branches: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Blocks of rows, each one basket per branch: small enough for a cache, and for readers."""
+    n = len(next(iter(branches.values())))
+    for start in range(0, n, ROWS_PER_BASKET):
+        yield {name: values[start : start + ROWS_PER_BASKET] for name, values in branches.items()}
 
 
 def _compression(kind: Any) -> Any:

@@ -1,0 +1,129 @@
+"""`punzi apply` against reading its input branches alone, in turns, on the same file.
+
+    python benchmarks/apply_speed.py [--events 4000000] [--threads 2] [--rounds 5]
+
+The file: signal-like muon pairs, float32, zstd, one basket per 500 000 rows, only the 13 branches
+that apply needs. Reading is uproot with the same chunks and threads, arrays thrown away. apply does
+all it does for a person: checks, score, friend tree on disk, spectra. Processor seconds are shown
+beside wall seconds because they also hold on a machine that has other work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import uproot
+
+from analysis.apply import apply_model
+from analysis.apply_plan import Request
+from analysis.score_rows import Rows, open_tree, planned_rows, read_columns
+from analysis.select import Execution
+from models.network import PunziNet
+from models.trained import Conditions, from_network, save_model
+from selection.beams import MUON_MASS_GEV, SUPERKEKB
+from selection.ntuple import CANDIDATES_BRANCH, MOMENTA
+from selection.preselection import Preselection
+from selection.windows import MassWindows
+from simulation.recipe import Recipe
+from simulation.samples import simulate
+
+BASKET = 500_000
+SOURCE_EVENTS = 60_000
+BRANCHES = (*MOMENTA, *Preselection().columns, CANDIDATES_BRANCH)
+
+
+def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
+    """Simulated signal at three masses, drawn again and again with the momenta smeared by 1 %."""
+    recipes = [Recipe("signal", SOURCE_EVENTS, 1, mass_gev=m) for m in (1.0, 4.0, 7.0)]
+    rows = [simulate(recipe).rows for recipe in recipes]
+    seen = np.concatenate([r.seen.reshape(len(r), 8) for r in rows])
+    extra = np.concatenate([r.extra_energy for r in rows])
+    angle = np.concatenate([r.photon_recoil_angle for r in rows])
+    kinds = dict.fromkeys(BRANCHES, np.float32) | {CANDIDATES_BRANCH: np.int32}
+    with uproot.recreate(path, compression=uproot.ZSTD(3)) as file:
+        tree = file.mktree("variables", kinds)
+        for start in range(0, n, BASKET):
+            size = min(BASKET, n - start)
+            pick = rng.integers(0, len(seen), size)
+            columns = {}
+            for muon in (0, 4):
+                p = seen[pick, muon : muon + 3].T * rng.normal(1, 0.01, size)
+                energy = np.sqrt((p**2).sum(axis=0) + MUON_MASS_GEV**2)
+                names = MOMENTA[muon : muon + 4]
+                columns |= dict(zip(names, (*p, energy), strict=True))
+            columns |= {name: np.ones(size) for name in ("mu_plus_id", "mu_minus_id")}
+            columns |= {"extra_energy": extra[pick], "photon_recoil_angle": angle[pick]}
+            columns[CANDIDATES_BRANCH] = np.ones(size)
+            tree.extend({name: columns[name].astype(kinds[name]) for name in BRANCHES})
+
+
+def write_model(path: Path) -> None:
+    mass = np.arange(0.1, 8.95, 0.1)
+    conditions = Conditions(
+        classifier="punzi",
+        cut=0.5,
+        sqrt_s_gev=SUPERKEKB.sqrt_s_gev,
+        luminosity_inv_fb=50.0,
+        beams=asdict(SUPERKEKB),
+        preselection=asdict(Preselection()),
+        training={},
+        provenance={},
+    )
+    net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
+    windows = MassWindows(mass, np.full(len(mass), 0.2), 2.0)
+    trained = np.ones(len(mass), bool)
+    save_model(from_network(net, windows=windows, trained=trained, conditions=conditions), path)
+
+
+def read_only(file: Path, n: int, threads: int) -> None:
+    whole = Rows(str(file), "variables", "", {name: name for name in BRANCHES}, 0, n)
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(lambda rows: len(read_columns(rows)), planned_rows(whole, chunk_size=BASKET)):  # fmt: skip # noqa: E501
+            pass
+    open_tree.cache_clear()
+
+
+def seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall and processor seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=int, default=4_000_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file, net = Path(folder) / "events.root", Path(folder) / "net.safetensors"
+        write_ntuple(file, options.events, np.random.default_rng(1))
+        write_model(net)
+        how = Execution("threads", options.threads, None, BASKET)
+        ask = Request((net,), (str(file),), Path(folder) / "out", overwrite=True)
+        apply_model(ask, how)  # compiles the kernels, fills the page cache
+        reads, applies = [], []
+        for _ in range(options.rounds):  # in turns: a busy moment hits both
+            reads.append(seconds(lambda: read_only(file, options.events, options.threads)))
+            applies.append(seconds(lambda: apply_model(ask, how)))
+        size = (Path(folder) / "out/events.friend.root").stat().st_size
+        print(f"{options.events} events, {options.threads} threads, best of {options.rounds}")
+        print(f"input {file.stat().st_size / options.events:.1f} bytes/event on disk, "
+              f"friend {size / options.events:.1f}")  # fmt: skip
+    read, both = np.min(reads, axis=0), np.min(applies, axis=0)
+    for i, kind in enumerate(("wall", "processor")):
+        rate = options.events / 1e6 / np.array([read[i], both[i]])
+        share = read[i] / both[i]
+        print(f"{kind:10} read {rate[0]:6.2f} M events/s   apply {rate[1]:6.2f}   {share:.0%}")
+
+
+if __name__ == "__main__":
+    main()
