@@ -33,9 +33,13 @@ def reaches(m: Material) -> Iterator[Drawing]:
     curves = [shown[name] for name in CURVES if name in shown]
     rows = [row for curve in curves for row in to_rows(curve)]
     n = shown["punzi", ONE_FOR_ALL].n_networks
-    who = f"Mean and standard error of {n} networks" if n > 1 else "One network (no error bars)"
+    who = (
+        f"Mean and standard error of {n} networks"
+        if n > 1
+        else "One network; bars: size of the simulation"
+    )
     how = (
-        f"{who}, on events held out of training; cuts per mass were chosen on training events. "
+        f"{who}. On events held out of training; cuts per mass were chosen on training events. "
         "Circles: masses used in training; triangles: masses the networks never saw."
     )
     below = "Lower panel: ratio to the BCE net with its best cut per mass."

@@ -52,10 +52,10 @@ def spectra(m: Material) -> Iterator[Drawing]:
         f"Cut: score ≥ {m.single_cut:.3g} of Punzi-net {m.network}; all selected events, those "
         f"used in training too."
     )
+    sigma = shown_cross_section(m)
+    signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if m.masses_gev else ""
     for quantity, title in TITLE.items():
-        before, after = both_stages(m, quantity)
-        sigma = before.signals[0].cross_section_fb if before.signals else 0.0
-        signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if sigma else ""
+        before, after = both_stages(m, quantity, sigma)
         points = None
         if before.data is not None and after.data is not None:
             points = (before.data, after.data)
@@ -88,7 +88,7 @@ def spectra(m: Material) -> Iterator[Drawing]:
             )
 
 
-def both_stages(m: Material, quantity: str) -> tuple[Spectrum, Spectrum]:
+def both_stages(m: Material, quantity: str, cross_section_fb: float) -> tuple[Spectrum, Spectrum]:
     """All selected events, and those that pass the single cut."""
     table, L = m.ready.table, m.config.luminosity_inv_fb
     passing = m.models["punzi"].score(table.features) >= m.single_cut
@@ -107,12 +107,21 @@ def both_stages(m: Material, quantity: str) -> tuple[Spectrum, Spectrum]:
         kept = m.models["punzi"].score(m.data.features) >= m.single_cut
         data = [histogram(quantity, m.data, rows) for rows in (np.ones_like(kept), kept)]
     (stack, masses), (stack_after, masses_after) = filled(np.ones_like(passing)), filled(passing)
-    sigma = visible_cross_section(masses, stack, L)
     lines = [
-        overlays(found, cross_section_fb=sigma, luminosity_inv_fb=L)
+        overlays(found, cross_section_fb=cross_section_fb, luminosity_inv_fb=L)
         for found in (masses, masses_after)
     ]
     return Spectrum(stack, lines[0], data[0]), Spectrum(stack_after, lines[1], data[1])
+
+
+def shown_cross_section(m: Material) -> float:
+    """One for all masses and figures, from the spectrum of the recoil mass before the cut."""
+    table = m.ready.table
+    stack = {n: histogram("recoil_mass", table, r) for n, r in background_rows(table).items()}
+    signals = {
+        mass: histogram("recoil_mass", table, signal_rows(table, mass)) for mass in m.masses_gev
+    }
+    return visible_cross_section(signals, stack, m.config.luminosity_inv_fb)
 
 
 def data_label(m: Material) -> Label:

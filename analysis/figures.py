@@ -10,6 +10,9 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +36,16 @@ LIST = "plots/figures.json"
 MODULES = ("figures", "figure_material", "figure_records", "figure_results", "figure_spectra",
            "reference_widths", "histograms")  # fmt: skip
 WITHOUT_EVENTS = ("network",)
+EXPECTED = 20  # figures, for the progress bar
 
 
-def draw_figures(run: RunFolder, config: Configuration, ready: Prepared) -> list[Path]:
-    """Bring plots/ up to date; the PNG files in the order of the report."""
+def draw_figures(
+    run: RunFolder, config: Configuration, ready: Prepared, *, workers: int
+) -> list[Path]:
+    """Bring plots/ up to date; the PNG files in the order of the report.
+
+    Most of the time goes into writing files: with several workers, other processes do that.
+    """
     stamp = _stamp(run, config)
     if run.is_current("plot", stamp):
         log.info("plot: up to date")
@@ -46,15 +55,22 @@ def draw_figures(run: RunFolder, config: Configuration, ready: Prepared) -> list
     warning = lost_text(load_selection(run).lost)
     material = gather(run, config, ready)
     listed: list[dict[str, Any]] = []
-    with progress("plot", 20 + len(config.settings.plots.signal_masses_gev)) as advance:
+    saved: list[Future[tuple[Path, ...]]] = []
+    with _pool(workers) as pool, progress("plot", EXPECTED) as advance:
         for drawing in all_drawings(material):
             if warning and drawing.stem not in WITHOUT_EVENTS:
                 put_warning(drawing.figure, warning)
-            files = _save(run, drawing)
-            names = [file.relative_to(run.path).as_posix() for file in files]
-            about = {"stem": drawing.stem, "title": drawing.title, "caption": drawing.caption}
-            listed.append({**about, "files": names})
-            advance(1, drawing.stem)
+            fix_layout(drawing.figure)
+            work = (drawing.figure, run / f"plots/{drawing.stem}", drawing.numbers)
+            if pool is None:
+                save(*work)
+                advance()
+            else:
+                saved.append(pool.submit(save, *work))
+                saved[-1].add_done_callback(lambda _: advance())
+            listed.append(_listed(run, drawing))
+        for future in saved:
+            future.result()
     write_json(run / LIST, listed)
     written = [run / name for about in listed for name in about["files"]]
     for path in old - set(written):  # of masses or samples that are no longer shown
@@ -97,13 +113,32 @@ def put_warning(figure: Figure, text: str) -> None:
         figure.suptitle(escaped, fontsize=6, color="#bd1f01")
 
 
-def _save(run: RunFolder, drawing: Drawing) -> list[Path]:
-    files = list(save(drawing.figure, run / f"plots/{drawing.stem}", drawing.numbers))
+@in_style
+def fix_layout(figure: Figure) -> None:
+    """Find the places of everything once, not once for each file."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def _listed(run: RunFolder, drawing: Drawing) -> dict[str, Any]:
+    """Entry of figures.json; writes the record where there is one."""
+    kinds = ["pdf", "png", "csv"]
     if drawing.record is not None:
-        path = run / f"plots/{drawing.stem}.json"
-        write_json(path, to_json(drawing.record))
-        files.append(path)
-    return files
+        write_json(run / f"plots/{drawing.stem}.json", to_json(drawing.record))
+        kinds.append("json")
+    return {
+        "stem": drawing.stem,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "files": [f"plots/{drawing.stem}.{kind}" for kind in kinds],
+    }
+
+
+def _pool(workers: int) -> AbstractContextManager[ProcessPoolExecutor | None]:
+    """Processes that write files; None with one worker. Threads would share matplotlib's style."""
+    if workers < 2:
+        return nullcontext()
+    return ProcessPoolExecutor(workers, mp_context=get_context("forkserver"))
 
 
 def _stamp(run: RunFolder, config: Configuration) -> str:
