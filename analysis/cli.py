@@ -258,6 +258,32 @@ def run_command(
     workflow.run_all(config, run, how, _changes(changes, networks, seed))
 
 
+@app.command()
+def batches(
+    config: ConfigOption = Path("paper.yaml"),
+    run: RunOption = "paper",
+    workers: WorkersOption = CORES,
+    changes: SetOption = None,
+) -> None:
+    """The batch-size study: one training per batch size."""
+    from analysis import workflow
+
+    how = _execution(Executor.threads, workers, None)
+    workflow.run_batches(config, run, how, changes or [])
+
+
+@app.command()
+def confirm(
+    config: Annotated[Path, typer.Option("-c", "--config", help="The fresh sample.")],
+    run: RunOption = "demo",
+    workers: WorkersOption = CORES,
+) -> None:
+    """Quote the cuts of a finished run on a sample that no choice was made on."""
+    from analysis import workflow
+
+    workflow.run_confirm(config, run, _execution(Executor.threads, workers, None))
+
+
 def _execution(
     executor: Executor,
     workers: int,

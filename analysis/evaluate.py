@@ -28,8 +28,10 @@ from models.results import (
     CHOSEN_ON_QUOTED,
     CHOSEN_ON_TRAINING,
     ONE_FOR_ALL,
+    Bools,
     EnsembleFigureOfMerit,
     FigureOfMerit,
+    Floats,
     from_json,
     to_json,
     to_rows,
@@ -75,7 +77,7 @@ def evaluate_networks(
         threads=workers,
     )
     figures = tuple(_all_figures(run, config, ready, split, quoting, workers=workers))
-    _write(run, figures, failed_networks(run, range(n)))
+    write_figures(run, figures, failed_networks(run, range(n)))
     run.finish("evaluate", stamp, outputs)
     return figures
 
@@ -131,7 +133,9 @@ def _count(figures: Sequence[FigureOfMerit]) -> int:
     return len({f.network for f in figures if f.classifier == "punzi"})
 
 
-def _write(run: RunFolder, figures: Sequence[FigureOfMerit], failed: dict[int, list[str]]) -> None:
+def write_figures(
+    run: RunFolder, figures: Sequence[FigureOfMerit], failed: dict[int, list[str]]
+) -> None:
     means = ensembles(figures, list(failed))
     write_json(
         run / "fom.json",
@@ -175,7 +179,6 @@ def summary(figures: Sequence[FigureOfMerit], failed: Sequence[int] = ()) -> dic
     if not punzi:
         return {}
     per_mass = pick(good, "punzi", CHOSEN_ON_TRAINING)
-    on_training = pick(good, "punzi", ONE_FOR_ALL, "training")
     mass = punzi[0].mass_gev
     found: dict[str, Any] = {"mass_bins_gev": [*MASS_BINS_GEV[:-1], float(mass.max())]}
 
@@ -193,6 +196,9 @@ def summary(figures: Sequence[FigureOfMerit], failed: Sequence[int] = ()) -> dic
         found["single_cut_over_bce_best_cut_1.5_to_4.5"] = comparison.geometric_mean(
             logs[:, between]
         )
+        best = [min(bce, key=lambda f: float(np.sum(np.log(f.sigma_min_fb[_low(mass)]))))]
+        low = comparison.log_ratios(punzi, best)[:, _low(mass)]
+        found["single_cut_over_best_bce_network_1_to_4"] = comparison.geometric_mean(low)
         found["bce_single_over_best_cut"] = binned(pick(good, "bce", ONE_FOR_ALL), bce)
     trees = pick(good, "xgboost", CHOSEN_ON_TRAINING)
     if trees:
@@ -201,10 +207,17 @@ def summary(figures: Sequence[FigureOfMerit], failed: Sequence[int] = ()) -> dic
     found["single_over_best_cut"] = comparison.geometric_mean(single)
     found["share_of_masses_within_20_percent"] = comparison.share_within(single, 0.2)
     found["untrained_over_trained"] = comparison.untrained_over_trained(punzi)
-    found["validation_over_training"] = comparison.geometric_mean(
-        comparison.log_ratios(punzi, on_training)
-    )
+    on_training = pick(good, "punzi", ONE_FOR_ALL, "training")
+    if on_training:
+        found["validation_over_training"] = comparison.geometric_mean(
+            comparison.log_ratios(punzi, on_training)
+        )
     return found
+
+
+def _low(mass_gev: Floats) -> Bools:
+    """Masses from 1 to 4 GeV, where the BCE networks differ most from each other."""
+    return (mass_gev >= 1 - 1e-6) & (mass_gev <= 4 + 1e-6)
 
 
 def print_summary(figures: Sequence[FigureOfMerit], failed: dict[int, list[str]]) -> None:

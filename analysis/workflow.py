@@ -17,8 +17,10 @@ import yaml
 from rich.table import Table
 
 from analysis import console
+from analysis.batch_study import final_losses, study_batches
 from analysis.check import find_problems, inspect_all
 from analysis.config import Configuration, load
+from analysis.confirm import confirm
 from analysis.consistency import NAME
 from analysis.cutflow_table import print_cutflow
 from analysis.datasets import Dataset, datasets, filled
@@ -136,16 +138,36 @@ def run_all(
         ready = prepare(run, config, select(run, config, sets, how))
         train(run, config, ready, how)
         figures = evaluate_networks(run, config, ready, workers=how.workers)
-        drawn = draw_figures(run, config, ready)
+        drawn = draw_figures(run, config, ready, workers=how.workers)
         if upto == "plot":
             console.stdout.print(f"{len(drawn)} files in {run / 'plots'}", soft_wrap=True)
             return
-        page = write_report(run, config)
+        page = write_report(run, config, sets)
         print_cutflow(run / "cutflow.json", config.signal[0])
         print_summary(figures, _failed(run, config))
         console.stdout.print(f"\nreport: {page}", soft_wrap=True)
         for title, stem in MAIN_FIGURES.items():
             console.stdout.print(f"  {title}: {run / 'plots' / stem}.png", soft_wrap=True)
+
+
+def run_batches(config_path: Path, name: str, how: Execution, changes: Sequence[str]) -> None:
+    with _run(config_path, name, changes) as (run, config, sets):
+        ready = prepare(run, config, select(run, config, sets, how))
+        study_batches(run, config, ready, workers=how.workers)
+        for label, loss in final_losses(run).items():
+            console.stdout.print(f"batch size {label}: final loss {loss:.5g}")
+
+
+def run_confirm(fresh_path: Path, name: str, how: Execution) -> None:
+    """Quote the cuts of a finished run on the sample of another configuration."""
+    config, sets = _inputs(fresh_path)
+    with open_run(RUNS / name) as run, open_run(run / "fresh") as fresh:
+        if not (run / "fom.json").exists():
+            msg = f"{run.path} is not evaluated yet; run `punzi run -r {name}` first"
+            raise RunError(msg)
+        selection = select(fresh, config, sets, how)
+        figures = confirm(run, fresh, config, selection)
+        print_summary(figures, failed_networks(run, sorted({f.network for f in figures})))
 
 
 @contextlib.contextmanager

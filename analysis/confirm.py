@@ -1,0 +1,66 @@
+"""`punzi confirm`: the networks and cuts of a run, quoted on a sample no choice was made on.
+
+Windows, networks and cuts come from the run; every event of the fresh sample is used for quoting
+only. What was found on the held-out events of the run must come out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.config import Configuration
+from analysis.console import progress
+from analysis.evaluate import load_figures, write_figures
+from analysis.runs import RunFolder
+from analysis.select import Selection
+from analysis.train import failed_networks, model_path, simulated_events
+from analysis.windows_file import load_windows
+from models.evaluation import Quoting, SplitEvents, quote
+from models.results import FigureOfMerit
+from models.sensitivity import PunziFormula
+from models.trained import load_model
+from models.window_events import window_events
+from selection.table import FloatArray
+
+
+def confirm(
+    run: RunFolder, fresh: RunFolder, config: Configuration, selection: Selection
+) -> tuple[FigureOfMerit, ...]:
+    """Figures of merit of all cuts of `run` on the events of `selection`, written to `fresh`."""
+    chosen = [f for f in load_figures(run) if f.quoted_on == "validation"]
+    table = simulated_events(config, selection)
+    events = window_events(table, load_windows(run / "windows.json"))
+    first = chosen[0]
+    split = SplitEvents(first.mass_gev, first.trained, events, events, validation_fraction=1.0)
+    s = config.settings.sensitivity
+    quoting = Quoting(PunziFormula(config.luminosity_inv_fb, s.a, s.b, s.formula))
+    figures: list[FigureOfMerit] = []
+    networks = sorted({(f.classifier, f.network) for f in chosen})
+    with progress("confirm", len(networks)) as advance:
+        for classifier, i in networks:
+            advance()
+            path = model_path(run, classifier, i)
+            if not path.exists():  # boosted trees are not kept
+                continue
+            score = load_model(path).score(table.features)
+            own = [f for f in chosen if (f.classifier, f.network) == (classifier, i)]
+            figures += _quoted(split, score, own, quoting)
+    failed = failed_networks(run, sorted({f.network for f in figures}))
+    write_figures(fresh, figures, failed)
+    return tuple(figures)
+
+
+def _quoted(
+    split: SplitEvents, score: FloatArray, chosen: Sequence[FigureOfMerit], quoting: Quoting
+) -> list[FigureOfMerit]:
+    return [
+        quote(
+            split,
+            score,
+            f.cut,
+            name=(f.classifier, f.network, f.selection),
+            quoted_on="validation",  # none of these events was trained on
+            quoting=quoting,
+        )
+        for f in chosen
+    ]
