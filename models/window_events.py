@@ -63,22 +63,23 @@ def window_events(
     table: EventTable, windows: MassWindows, *, rows: BoolArray | None = None
 ) -> WindowEvents:
     """Signal in its own window and background in any window; `rows` (n_events,) restricts both."""
-    own = hypothesis_index(windows, table.signal_mass_gev)
-    first, stop = window_span(windows, table.recoil_mass2_gev2)
-    wanted = np.ones(len(table), dtype=bool) if rows is None else rows
+    chosen = np.arange(len(table)) if rows is None else np.flatnonzero(rows)
+    own = hypothesis_index(windows, table.signal_mass_gev[chosen])
+    first, stop = window_span(windows, table.recoil_mass2_gev2[chosen])
 
-    signal = np.flatnonzero(wanted & (own >= 0) & (first <= own) & (own < stop))
+    signal = np.flatnonzero((own >= 0) & (first <= own) & (own < stop))
     signal = signal[np.argsort(own[signal], kind="stable")]
-    background = np.flatnonzero(wanted & ~table.is_signal & (first < stop))
-    background = background[_by_window_in_blocks(background, first[background].astype(np.int16))]
+    background = np.flatnonzero(~table.is_signal[chosen] & (first < stop))
+    span = first[background].astype(np.int16), stop[background].astype(np.int16)
+    order = _by_window_in_blocks(chosen[background], span[0])
     return WindowEvents(
-        signal_row=signal,
+        signal_row=chosen[signal],
         signal_start=np.searchsorted(own[signal], np.arange(len(windows) + 1)),
-        signal_weight=table.weight[signal],
-        background_row=background,
-        background_first=first[background].astype(np.int16),
-        background_stop=stop[background].astype(np.int16),
-        background_weight=table.weight[background],
+        signal_weight=table.weight[chosen[signal]],
+        background_row=chosen[background[order]],
+        background_first=span[0][order],
+        background_stop=span[1][order],
+        background_weight=table.weight[chosen[background[order]]],
     )
 
 
