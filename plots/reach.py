@@ -13,7 +13,7 @@ logarithmic axis; they are in the numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,14 @@ COLOUR = {
 ERROR = {"sigma_min_fb": "sigma_min_error_fb", "fom_inv_fb": "fom_error_inv_fb"}
 MC_ERROR = {"sigma_min_fb": "sigma_min_mc_error_fb", "fom_inv_fb": "fom_mc_error_inv_fb"}
 HIGHEST_RATIO = 3.0
+# markers need no long handles; with XGBoost two columns of text just fit into the frame
+LEGEND: dict[str, Any] = {
+    "loc": "upper left",
+    "ncols": 2,
+    "handlelength": 0.8,
+    "handletextpad": 0.4,
+    "columnspacing": 0.6,
+}
 
 
 def curve_text(curve: EnsembleFigureOfMerit) -> str:
@@ -107,7 +115,7 @@ def reach(
     logarithmic_y(main)
     headroom(main, 0.24)
     main.set_ylabel(QUANTITY_TEXT[quantity])
-    main.legend(handles=_handles(curves), loc="upper left", ncols=2)
+    main.legend(handles=_handles(curves), **LEGEND)
     put_label(main, label)
     if base is not None:
         lower: Axes = axes[1, 0]
@@ -138,7 +146,7 @@ def cuts_by_mass(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Fi
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
     ax.set_ylabel(QUANTITY_TEXT["cut"])
     ax.set_xlabel(MASS_TEXT)
-    ax.legend(handles=_handles(curves), loc="upper left", ncols=2)
+    ax.legend(handles=_handles(curves), **LEGEND)
     put_label(ax, label)
     return figure
 
@@ -161,7 +169,7 @@ def _two_panels(
     headroom(axes[0, 0], 0.30)
     if log_second and any((c.background > 0).any() for c in curves):
         logarithmic_y(axes[1, 0])
-    axes[0, 0].legend(handles=_handles(curves), loc="upper left", ncols=2)
+    axes[0, 0].legend(handles=_handles(curves), **LEGEND)
     put_label(axes[0, 0], label)
     axes[1, 0].set_xlabel(MASS_TEXT)
     return figure
