@@ -156,7 +156,7 @@ def contenders(data: TrainingSet, over: Map) -> dict[str, Callable[[], object]]:
         name: fresh(data) for name in ("mono", "mono eager", "1e5", "1e5 eager", "bce", "bce eager")
     }
     sgd = {
-        name: torch.optim.SGD(net.parameters(), lr=1e-4, fused=True) for name, net in nets.items()
+        name: torch.optim.SGD(net.parameters(), lr=1e-4, foreach=True) for name, net in nets.items()
     }
     x, matrix = (
         torch.from_numpy(np.ascontiguousarray(data.features.T)),

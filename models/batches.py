@@ -81,7 +81,8 @@ def shuffled_in_groups(data: TrainingSet, seed: tuple[int, ...]) -> TrainingSet:
     order = random_order(len(data), seed)
     group = np.repeat(np.arange(data.n_groups, dtype=np.int32), np.diff(data.group_start))
     order = order[np.argsort(group[order], kind="stable")]
-    return replace(data, features=data.features[:, order], weight=data.weight[order])
+    features = np.ascontiguousarray(data.features[:, order])
+    return replace(data, features=features, weight=data.weight[order])
 
 
 def stratified_batches(
@@ -114,7 +115,7 @@ def random_batches(data: TrainingSet, batch_size: int, seed: tuple[int, ...]) ->
         rows = order[at : at + batch_size]
         edges = np.searchsorted(group[rows], np.arange(data.n_groups + 1))
         events = GroupedEvents(
-            features=data.features[:, rows],
+            features=np.ascontiguousarray(data.features[:, rows]),
             weight=data.weight[rows],
             group=np.arange(data.n_groups),
             start=edges[:-1],

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from models.kernels import ACCEPTED, BCE, SCORE, piece_sums
 from models.network import PunziNet
 from models.training_set import PIECE, GroupedEvents
+from selection.table import IntArray
 
 Quantity = Literal["score", "bce", "accepted"]
 Form = Literal["auto", "fused", "torch"]
@@ -43,7 +44,8 @@ def is_fusible(network: nn.Module) -> bool:
     """True where the fused form applies."""
     if type(network) is not PunziNet or len(network.layers) != 3:
         return False
-    return all(p.dtype == torch.float32 and p.device.type == "cpu" for p in network.parameters())
+    like = network.feature_min  # moves with the weights
+    return like.dtype == torch.float32 and like.device.type == "cpu"
 
 
 def group_sums(
@@ -129,7 +131,7 @@ def fused_sums(
     return np.ascontiguousarray(total[:, 0]), total[:, 1:]
 
 
-def _tasks(bounds: npt.NDArray[np.int64]) -> list[slice]:
+def _tasks(bounds: IntArray) -> list[slice]:
     """Consecutive pieces, about TASK events at a time and at least four tasks."""
     done = np.cumsum(bounds[:, 1] - bounds[:, 0])
     n_tasks = max(4, int(done[-1]) // TASK) if len(done) else 0

@@ -82,15 +82,24 @@ def _log1p(u):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _scratch(width1, width2):  # type: ignore[no-untyped-def]
-    """x', h1, h2, z and d of one block."""
-    return (
-        np.zeros((4, BLOCK), _f),
-        np.zeros((width1, BLOCK), _f),
-        np.zeros((width2, BLOCK), _f),
-        np.zeros(BLOCK, _f),
-        np.zeros(BLOCK, _f),
-    )
+def _scratch(width1, width2, n_theta):  # type: ignore[no-untyped-def]
+    """x', h1, h2, z, d, w, target of one block, and theta: views of one allocation.
+
+    Compiled loops ask at run time whether their arrays overlap and go another way, with other
+    roundings, if they might. Inside one allocation the answer is always the same; inputs are
+    therefore copied here before anything is computed from them, or results would depend on where
+    the memory happens to be.
+    """
+    rows = 4 + width1 + width2
+    memory = np.zeros((rows + 4) * BLOCK + n_theta, _f)
+    x = memory[: 4 * BLOCK].reshape(4, BLOCK)
+    h1 = memory[4 * BLOCK : (4 + width1) * BLOCK].reshape(width1, BLOCK)
+    h2 = memory[(4 + width1) * BLOCK : rows * BLOCK].reshape(width2, BLOCK)
+    z = memory[rows * BLOCK : (rows + 1) * BLOCK]
+    d = memory[(rows + 1) * BLOCK : (rows + 2) * BLOCK]
+    w = memory[(rows + 2) * BLOCK : (rows + 3) * BLOCK]
+    target = memory[(rows + 3) * BLOCK : (rows + 4) * BLOCK]
+    return x, h1, h2, z, d, w, target, memory[(rows + 4) * BLOCK :]
 
 
 @njit(inline="always")
@@ -247,7 +256,8 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
     tuple when it compiles, so every network size gets loops of fixed length, cached on disk.
     """
     rows1, rows2 = widths
-    x, h1, h2, z, d = _scratch(len(rows1), len(rows2))
+    x, h1, h2, z, d, w, _, t = _scratch(len(rows1), len(rows2), len(theta))
+    t[:] = theta
     for p in range(len(pieces)):
         out[p] = 0.0
         sign = _ONE - _f(2.0) * target[p]
@@ -256,29 +266,32 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
             for i in range(4):
                 low, inverse_range = scaling[0, i], scaling[1, i]
                 for e in range(m):
-                    x[i, e] = (features[i, at + e] - low) * inverse_range
-            _forward(x, theta, m, h1, h2, z, rows1, rows2)
+                    x[i, e] = features[i, at + e]
+                for e in range(m):
+                    x[i, e] = (x[i, e] - low) * inverse_range
+            for e in range(m):
+                w[e] = weight[at + e]
+            _forward(x, t, m, h1, h2, z, rows1, rows2)
             total = _f(0.0)
             if quantity == SCORE:
                 for e in range(m):
                     y = _ONE / (_ONE + _exp(-z[e]))
-                    wy = weight[at + e] * y
+                    wy = w[e] * y
                     total += wy
                     d[e] = wy * (_ONE - y)
             elif quantity == BCE:
                 for e in range(m):
                     v = sign * z[e]  # the loss is log(1 + exp(v))
                     small = _exp(-abs(v))
-                    w = weight[at + e]
-                    total += w * (max(v, _f(0.0)) + _log1p(small))
-                    d[e] = w * sign * (_ONE if v > 0 else small) / (_ONE + small)
+                    total += w[e] * (max(v, _f(0.0)) + _log1p(small))
+                    d[e] = w[e] * sign * (_ONE if v > 0 else small) / (_ONE + small)
             else:
                 for e in range(m):
-                    total += weight[at + e] if z[e] > 0 else _f(0.0)
+                    total += w[e] if z[e] > 0 else _f(0.0)
                     d[e] = _f(0.0)
             out[p, 0] += total
             if out.shape[1] > 1:
-                _backward(x, theta, m, h1, h2, d, out[p, 1:], rows1, rows2)
+                _backward(x, t, m, h1, h2, d, out[p, 1:], rows1, rows2)
 
 
 @njit(**_OPTIONS)
@@ -290,8 +303,8 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
     its consecutive slices of batch_size.
     """
     rows1, rows2 = widths
-    x, h1, h2, z, d = _scratch(len(rows1), len(rows2))
-    w, target = np.zeros(BLOCK, _f), np.zeros(BLOCK, _f)
+    x, h1, h2, z, d, w, target, t = _scratch(len(rows1), len(rows2), len(theta))
+    t[:] = theta
     gradient = np.zeros(len(theta))
     for batch in range(0, len(order), batch_size):
         end = min(batch + batch_size, len(order))
@@ -302,10 +315,11 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
                 row = rows[order[at + e]]
                 x[0, e], x[1, e], x[2, e], x[3, e] = row[0], row[1], row[2], row[3]
                 w[e], target[e] = row[4], row[5]
-            _forward(x, theta, m, h1, h2, z, rows1, rows2)
+            _forward(x, t, m, h1, h2, z, rows1, rows2)
             for e in range(m):
                 d[e] = w[e] * (_ONE / (_ONE + _exp(-z[e])) - target[e])
-            _backward(x, theta, m, h1, h2, d, gradient, rows1, rows2)
+            _backward(x, t, m, h1, h2, d, gradient, rows1, rows2)
         step = learning_rate / (end - batch)
         for q in range(len(theta)):
-            theta[q] = _f(theta[q] - step * gradient[q])
+            t[q] = _f(t[q] - step * gradient[q])
+    theta[:] = t

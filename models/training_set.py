@@ -32,7 +32,7 @@ PIECE = 8192  # events: a piece takes 0.1 ms, so that threads end together
 class Pieces:
     """Short runs of events whose sums are added in this order, whoever computes them."""
 
-    bounds: npt.NDArray[np.int64]  # (n_pieces, 2) first event and end
+    bounds: IntArray  # (n_pieces, 2) first event and end
     group: IntArray  # (n_pieces,) rising
     target: npt.NDArray[np.float32]  # (n_pieces,)
     first: IntArray  # (n_groups with events,) first piece of each group
@@ -64,7 +64,11 @@ class GroupedEvents:
 
     @cached_property
     def pieces(self) -> Pieces:
-        """The runs cut to at most PIECE events; empty runs have none."""
+        """The runs cut to at most PIECE events."""
+        if np.max(self.stop - self.start, initial=0) <= PIECE:  # as in most batches: nothing to cut
+            bounds, group = np.stack([self.start, self.stop], axis=1), self.group
+            first = np.flatnonzero(np.diff(group, prepend=-1))
+            return Pieces(bounds, group, self.target[group], first)
         n_pieces = -(-(self.stop - self.start) // PIECE)
         run = np.repeat(np.arange(len(self.group)), n_pieces)
         nth = np.arange(len(run)) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)

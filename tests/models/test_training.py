@@ -1,0 +1,302 @@
+"""Laws of training: it resumes to the bit, says what goes wrong, and reports honest losses."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models import training
+from models.checkpoint import load_checkpoint
+from models.group_sums import group_sums
+from models.losses import bce_loss, punzi_loss
+from models.sensitivity import PunziFormula
+from models.settings import AUTHORS, DEFAULT, PAPER, PRESETS, Stage, TrainingSettings
+from models.training import TrainingDiverged, train
+from models.training_set import training_sets
+
+FORMULA = PunziFormula(luminosity_inv_fb=50.0)
+BCE = replace(PAPER.stages[0], epochs=4, batch_size=256, learning_rate=0.3)
+MONO = replace(DEFAULT.stages[1], epochs=6)
+STRATIFIED = Stage(name="strata", loss="punzi", epochs=4, learning_rate=0.01, batch_size=800)
+RANDOM = replace(STRATIFIED, name="random", batching="random", optimizer="sgd", schedule="plateau")
+SHORT = TrainingSettings(stages=(BCE, MONO, STRATIFIED, RANDOM))
+
+
+class Killed(Exception):  # noqa: N818
+    pass
+
+
+def same_bits(first, second):
+    networks = [(first.punzi, second.punzi), (first.bce, second.bce)]
+    weights = all(
+        torch.equal(a, b)
+        for one, two in networks
+        for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True)
+    )
+    history = all(
+        np.array_equal(getattr(first.history, name), getattr(second.history, name))
+        for name in vars(first.history)
+    )
+    return weights and history and first.notes == second.notes
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(toy_sets):
+    return train(*toy_sets(), SHORT, seed=3)
+
+
+@pytest.mark.parametrize("deaths", [(1,), (5, 3), (9,), (12, 5), (17,)])
+def test_a_killed_training_resumes_and_ends_with_the_same_bits(
+    toy_sets, uninterrupted, tmp_path, monkeypatch, deaths
+):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    path = tmp_path / "checkpoint.safetensors"
+    for death in deaths:
+        epochs = iter(range(death))
+
+        def die(_, epochs=epochs):
+            if next(epochs, None) is None:
+                raise Killed
+
+        with pytest.raises(Killed):
+            train(*toy_sets(), SHORT, seed=3, checkpoint=path, progress=die)
+        assert path.exists()
+    resumed = train(*toy_sets(), SHORT, seed=3, checkpoint=path)
+    assert same_bits(resumed, uninterrupted)
+
+
+VICTIM = """
+import sys
+from pathlib import Path
+import numpy as np
+from models import training
+from models.settings import Stage, TrainingSettings
+from models.training_set import TrainingSet
+
+n = 20_000
+features = np.random.default_rng(1).normal(size=(4, n)).astype(np.float32)
+features[3, : n // 10] += 2
+data = TrainingSet(
+    features, np.full(n, 0.1, np.float32), np.array([0, n // 10, n]), np.ones((1, 1)),
+    np.array([1.0]), 50.0,
+)
+settings = TrainingSettings((Stage("bce", "bce", 5, 0.1), Stage("punzi", "punzi", 300, 0.01)))
+training.CHECKPOINT_SECONDS = 0.0
+
+
+def run(path, progress=None):
+    return training.train(data, data, settings, seed=1, checkpoint=path, progress=progress)
+"""
+
+
+def test_a_process_killed_outright_resumes_with_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    path = tmp_path / "checkpoint.safetensors"
+    begin = "run(Path(sys.argv[1]), lambda p: print(p.stage, p.epoch, flush=True))"
+    root = Path(training.__file__).parents[1]
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{VICTIM}\n{begin}", str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+    ) as victim:
+        for line in victim.stdout:
+            if line == "punzi 120\n":
+                break
+        victim.send_signal(signal.SIGKILL)
+    assert victim.returncode == -signal.SIGKILL
+    scope = {}
+    exec(VICTIM, scope)  # noqa: S102  (the same lines as the victim's)
+    first = []
+    resumed = scope["run"](path, first.append)
+    assert first[0].stage == "punzi"  # it went on, and did not begin anew
+    assert first[0].epoch > 100
+    assert same_bits(resumed, scope["run"](None))
+
+
+def test_threads_do_not_change_a_bit(toy_sets, uninterrupted):
+    assert same_bits(train(*toy_sets(), SHORT, seed=3, threads=2), uninterrupted)
+
+
+def test_seeds_make_different_networks(toy_sets, uninterrupted):
+    other = train(*toy_sets(), SHORT, seed=4)
+    assert not same_bits(other, uninterrupted)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "pickle", "empty"])
+def test_a_damaged_checkpoint_is_passed_over(toy_sets, tmp_path, monkeypatch, damage, caplog):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    path = tmp_path / "checkpoint.safetensors"
+    short = TrainingSettings(stages=(replace(MONO, epochs=2),))
+    whole = train(*toy_sets(), short, seed=1, checkpoint=path)
+    content = path.read_bytes()
+    path.write_bytes(
+        {"truncated": content[:200], "pickle": b"\x80\x04K\x01.", "empty": b""}[damage]
+    )
+    again = train(*toy_sets(), short, seed=1, checkpoint=path)
+    assert "begun anew" in caplog.text
+    assert torch.equal(next(whole.punzi.parameters()), next(again.punzi.parameters()))
+
+
+def test_a_checkpoint_of_other_settings_is_not_continued(toy_sets, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+    path = tmp_path / "checkpoint.safetensors"
+    first = TrainingSettings(stages=(replace(MONO, epochs=2),))
+    train(*toy_sets(), first, seed=1, checkpoint=path)
+    other = replace(first, a=5.0)
+    resumed = train(*toy_sets(), other, seed=1, checkpoint=path)
+    assert "another training" in caplog.text
+    fresh = train(*toy_sets(), other, seed=1)
+    assert torch.equal(next(fresh.punzi.parameters()), next(resumed.punzi.parameters()))
+    assert load_checkpoint(path, "something else") is None
+
+
+def test_history_holds_mono_batch_losses_of_both_parts_whatever_the_batches(
+    toy_sets, uninterrupted
+):
+    data, validation = toy_sets()
+    history = uninterrupted.history
+    assert np.array_equal(np.bincount(history.stage), [5, 7, 5, 5])  # one row more than epochs
+    for part, column in ((data, "train_loss"), (validation, "validation_loss")):
+        with torch.no_grad():
+            bce = bce_loss(group_sums(uninterrupted.bce, part.whole, quantity="bce"), part)
+            punzi = punzi_loss(group_sums(uninterrupted.punzi, part.whole), part, FORMULA, log=True)
+        assert getattr(history.of_stage(0), column)[-1] == pytest.approx(float(bce), rel=1e-9)
+        assert getattr(history, column)[-1] == pytest.approx(float(punzi), rel=1e-9)
+    # a stage ends with the network the next one begins with
+    ends, begins = (getattr(history.of_stage(s), "train_loss") for s in (1, 2))  # noqa: B009
+    assert ends[-1] == begins[0]
+    assert history.learning_rate[-1] == 0
+
+
+@pytest.mark.parametrize("stage", [BCE, MONO, STRATIFIED, RANDOM], ids=lambda s: s.name)
+def test_fused_and_torch_forms_train_the_same_network(toy_sets, stage):
+    settings = TrainingSettings(stages=(replace(stage, epochs=2),))
+    fused, plain = (train(*toy_sets(), settings, seed=2, form=form) for form in ("auto", "torch"))
+    assert np.allclose(fused.history.train_loss, plain.history.train_loss, rtol=1e-4)
+
+
+def test_other_architectures_train(toy_sets):
+    settings = replace(SHORT, stages=(replace(BCE, epochs=1), replace(MONO, epochs=2)), hidden=(6,))
+    assert train(*toy_sets(), settings, seed=1).punzi.hidden == (6,)
+
+
+def test_training_lowers_the_loss_and_the_good_network_is_ok(toy_sets):
+    stages = (replace(BCE, epochs=30), replace(MONO, epochs=150, learning_rate=0.05))
+    result = train(*toy_sets(), TrainingSettings(stages), seed=1)
+    assert result.status == "ok"
+    assert result.reasons == ()
+    punzi = result.history.of_stage(1).train_loss
+    assert punzi[-1] < punzi[0] - 0.1
+
+
+def test_a_network_that_accepts_all_is_reported_as_failed(toy_sets, caplog):
+    settings = TrainingSettings(stages=(replace(MONO, epochs=1, learning_rate=1e-6),))
+    result = train(*toy_sets(), settings, seed=1)
+    assert result.status == "failed"
+    assert any("of accepting every event" in reason for reason in result.reasons)
+    assert "failed" in caplog.text
+
+
+def test_a_network_that_rejects_all_is_blind_at_every_mass(toy_sets):
+    data, _ = toy_sets()
+    network = train(*toy_sets(), TrainingSettings(stages=(replace(MONO, epochs=0),)), seed=1).punzi
+    with torch.no_grad():
+        network.layers[-1].bias.fill_(-50.0)
+    reasons = training.failures(network, data, FORMULA, log=True)
+    assert any("rejects all" in reason for reason in reasons)
+    assert any("0.5, 1, 1.5, 2, 2.2, 3 GeV" in reason for reason in reasons)
+
+
+def test_divergence_names_stage_epoch_rate_and_masses(toy_sets):
+    wild = replace(BCE, learning_rate=1e38)
+    with pytest.raises(TrainingDiverged, match=r"'bce' of seed 1.*epoch 1 .*1e\+38.*all masses"):
+        train(*toy_sets(), TrainingSettings(stages=(wild,)), seed=1)
+
+
+def test_a_mass_without_events_is_noted_and_changes_nothing_for_the_others(toy_table, toy_sets):
+    table = toy_table()
+    poor = table.take(table.signal_mass_gev != 1.5)
+    result = train(*toy_sets(poor), TrainingSettings(stages=(replace(MONO, epochs=3),)), seed=1)
+    assert result.notes == ("no training signal at 1.5 GeV: left out",)
+    assert np.isfinite(result.history.train_loss).all()
+
+
+def test_masses_missing_in_batches_are_left_out_of_them_and_said(toy_sets):
+    sets = toy_sets(n_signal=4)
+    stage = replace(RANDOM, batch_size=300, epochs=1, learning_rate=1e-6)
+    result = train(*sets, TrainingSettings(stages=(stage,)), seed=1)
+    assert any("batches: left out of them" in note for note in result.notes)
+
+
+def test_hypothesis_weights_must_match_the_masses(toy_sets):
+    with pytest.raises(ValueError, match="2 hypothesis_weights for 6 trained masses"):
+        train(*toy_sets(), replace(SHORT, hypothesis_weights=(1.0, 2.0)), seed=1)
+    stages = (replace(MONO, epochs=1),)
+    flat, steep = (
+        train(*toy_sets(), TrainingSettings(stages, hypothesis_weights=w), seed=1)
+        for w in ((2.0,) * 6, (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    )
+    equal = train(*toy_sets(), TrainingSettings(stages), seed=1)
+    assert flat.history.train_loss == pytest.approx(equal.history.train_loss, rel=1e-12)
+    assert steep.history.train_loss[0] != equal.history.train_loss[0]
+
+
+def test_without_validation_events_the_validation_loss_is_missing(toy_table, toy_windows):
+    sets = training_sets(toy_table(), toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
+    result = train(*sets, TrainingSettings(stages=(replace(MONO, epochs=1),)), seed=1)
+    assert np.isnan(result.history.validation_loss).all()
+
+
+def test_progress_tells_epoch_loss_and_time_left(toy_sets):
+    seen = []
+    stages = (replace(BCE, epochs=2), replace(MONO, epochs=3))
+    train(*toy_sets(), TrainingSettings(stages), seed=9, progress=seen.append)
+    assert [(p.stage, p.epoch, p.epochs) for p in seen] == [
+        ("bce", 1, 2),
+        ("bce", 2, 2),
+        ("punzi", 1, 3),
+        ("punzi", 2, 3),
+        ("punzi", 3, 3),
+    ]
+    assert seen[-1].seconds_left == 0
+    assert all(p.epochs_per_second > 0 and np.isfinite(p.train_loss) for p in seen)
+
+
+def test_presets_are_the_published_numbers():
+    assert set(PRESETS) == {"default", "paper", "authors"}
+    bce, punzi = PAPER.stages
+    assert (bce.optimizer, bce.batch_size, bce.learning_rate, bce.epochs) == ("sgd", 2048, 1.0, 200)
+    assert (bce.schedule, bce.patience, bce.factor) == ("plateau", 10, 0.5)
+    assert (punzi.batch_size, punzi.learning_rate, punzi.epochs) == (100_000, 1e-4, 1000)
+    assert (punzi.optimizer, punzi.batching, PAPER.log_loss) == ("sgd", "random", False)
+    punzi = AUTHORS.stages[1]
+    assert (punzi.batch_size, punzi.learning_rate, punzi.epochs) == (None, 0.05, 500)
+    assert all(s.hidden == (8, 4) and s.a == 3 for s in PRESETS.values())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"loss": "mse"},
+        {"optimizer": "lbfgs"},
+        {"learning_rate": 0.0},
+        {"epochs": -1},
+        {"factor": 1.5},
+    ],
+)
+def test_senseless_stages_are_refused(change):
+    with pytest.raises(ValueError, match="stage 'punzi'"):
+        replace(MONO, **change)
+
+
+def test_senseless_settings_are_refused():
+    with pytest.raises(ValueError, match="different names"):
+        TrainingSettings(stages=(MONO, MONO))
+    with pytest.raises(ValueError, match="must not be negative"):
+        TrainingSettings(stages=(MONO,), hypothesis_weights=(-1.0, 2.0))
