@@ -10,11 +10,12 @@
 
 p, p' = p - q: one beam before and after, t = q^2, both electron and muon masses kept. Without the
 shift to P the terms of order E^2 cancel down to t ~ 1e-9 and nothing is left; P_z comes from
-q.P = t/2 - (E/q0) t. ln t and the logarithm of the photon energies are uniform before the grid.
+q.P = t/2 - (E/q0) t. The logarithms of t, of W^2 and of a photon energy are drawn.
 
 A dimuon pT near 1 GeV must be balanced by an electron: one leg ("hard") has the larger pT. Strata:
 which leg is hard, its electron in the beam hole or not (missed with 0.002), pT of the other leg,
-and ln(w1/w2), the direction of the pair, in thirds.
+and its photon's energy, in thirds of the logarithm. ln W^2 is a coordinate: near threshold the
+rate is large in a narrow band that no product of other coordinates follows.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from simulation.spinors import Vector, current, slash, slash_plus_mass, spinor
 FloatArray = npt.NDArray[np.float64]
 
 MIN_DIMUON_PT_GEV = 0.92  # true; below the 0.95 that is measured in the ntuples
-SOFT_PT_GEV = 0.1  # divides the strata by the pT of the softer leg
-TAU_MIN_GEV2 = 0.05
+OTHER_PT_GEV = (0.0, 0.02, np.inf)  # strata of the leg that is not hard
+MIN_PHOTON_GEV = 0.01  # of the hard leg; below, the pair cannot have the pT
 STRATA = Shape(n_strata=24, n_dim=8, rounds=(5_000, 10_000, 20_000, 40_000))
 UNITS = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
 
@@ -189,12 +190,15 @@ def _theta(p: FloatArray) -> float:
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] of one point with a hard leg: dimuon pT high enough, both electrons missed."""
-    hard, in_hole, soft = stratum % 2, stratum // 2 % 2 == 0, stratum // 4 % 2 == 0
+    hard, in_hole, third, other = (
+        stratum % 2,
+        stratum // 2 % 2 == 0,
+        stratum // 4 % 3,
+        stratum // 12,
+    )
     energy = 0.5 * sqrt_s
-    third = (stratum // 8 + x[1]) / 3
-    w1, w2, weight = photon_energies(x[0], third, sqrt_s, TAU_MIN_GEV2)
-    weight /= 3
-    w_hard, w_soft = (w1, w2) if hard == 0 else (w2, w1)
+    log_energy = log(energy / MIN_PHOTON_GEV)
+    w_hard = MIN_PHOTON_GEV * np.exp(log_energy * (third + x[1]) / 3)
     phi = 2 * pi * x[3]
     edge, low = (
         hole_versine(phi, hard, to_lab),
@@ -204,10 +208,17 @@ def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore
     one = leg(x[2], w_hard, phi, energy, low, high)
     if one[0] <= 0:
         return 0.0
+    # W^2 = t + 2 w_soft (w_hard + q_z) for a soft leg along its beam; in general a coordinate
+    log_w = log(sqrt_s**2 / (4 * MUON_MASS_GEV**2))
+    pair2 = 4 * MUON_MASS_GEV**2 * np.exp(log_w * x[0])
+    lever = 2 * (w_hard + one[2][2])
+    w_soft = (pair2 - one[1]) / lever
+    if w_soft >= energy - ELECTRON_MASS_GEV:
+        return 0.0
+    weight = w_hard * log_energy / 3 * pair2 * log_w / lever
     pt = hypot(one[4][0], one[4][1])
-    low, high = 0.0, versine_of(SOFT_PT_GEV, energy - w_soft)
-    if not soft:
-        low, high = high, versine_of(pt, energy - w_soft)
+    low = versine_of(OTHER_PT_GEV[other], energy - w_soft)
+    high = versine_of(min(pt, OTHER_PT_GEV[other + 1]), energy - w_soft)
     two = leg(x[4], w_soft, 2 * pi * x[5] - phi, energy, low, high)
     if two[0] <= 0 or hypot(two[4][0], two[4][1]) > pt:
         return 0.0
