@@ -208,14 +208,16 @@ def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore
     one = leg(x[2], w_hard, phi, energy, low, high)
     if one[0] <= 0:
         return 0.0
-    # W^2 = t + 2 w_soft (w_hard + q_z) for a soft leg along its beam; in general a coordinate
-    log_w = log(sqrt_s**2 / (4 * MUON_MASS_GEV**2))
-    pair2 = 4 * MUON_MASS_GEV**2 * np.exp(log_w * x[0])
+    # W^2 = t + 2 w_soft (w_hard + q_z) for a soft leg along its beam: drawn as ln(W^2 + 0.2 GeV^2),
+    # where pT < 0.02 GeV changes W^2 by less than 0.1; else ln w_soft is drawn
     lever = 2 * (w_hard + one[2][2])
-    w_soft = (pair2 - one[1]) / lever
-    if w_soft >= energy - ELECTRON_MASS_GEV:
+    shift, least = (0.2, 0.1) if other == 0 else (-one[1], MIN_PHOTON_GEV * lever)
+    log_w = log((sqrt_s**2 + shift) / least)
+    y = least * np.exp(log_w * x[0])
+    w_soft = (y - shift - one[1]) / lever
+    if not 0 < w_soft < energy - ELECTRON_MASS_GEV:
         return 0.0
-    weight = w_hard * log_energy / 3 * pair2 * log_w / lever
+    weight = w_hard * log_energy / 3 * y * log_w / lever
     pt = hypot(one[4][0], one[4][1])
     low = versine_of(OTHER_PT_GEV[other], energy - w_soft)
     high = versine_of(min(pt, OTHER_PT_GEV[other + 1]), energy - w_soft)
