@@ -35,7 +35,8 @@ table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabu
   overflow-wrap: normal; margin: 8px 0; }
 th, td { padding: 3px 9px; text-align: right; border-bottom: 1px solid #e4e8ec;
   white-space: nowrap; }
-th { background: #f4f6f8; border-bottom: 2px solid #c8d0d8; vertical-align: bottom; }
+th { background: #f4f6f8; border-bottom: 2px solid #c8d0d8; vertical-align: bottom;
+  white-space: normal; min-width: 4.5em; }
 th:first-child, td:first-child { text-align: left; }
 .figures { display: grid; gap: 26px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); }
 figure { margin: 0; break-inside: avoid; }

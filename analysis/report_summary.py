@@ -149,8 +149,9 @@ def warnings(e: Evidence, numbers: Mapping[str, Any]) -> tuple[str, ...]:
     shift = numbers.get("validation_over_training", 1.0)
     if shift > OVERTRAINED:
         found.append(
-            f"σ_min on held-out events is {_change(shift)} than on training events: the networks "
-            f"know their training events by heart; more simulation is needed."
+            f"σ_min on held-out events is {_change(shift)} than on training events. Part of it is "
+            f"overtraining, part the one added event, which weighs more in the smaller set; more "
+            f"simulation helps against both."
         )
     return tuple(found)
 

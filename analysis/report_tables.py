@@ -29,7 +29,7 @@ def cutflow_table(run: RunFolder, config: Configuration) -> str:
     names = shown_datasets(flows, config.signal[0])
     cuts = flows[names[0]]["cuts"]
     rows = [
-        [cut, *(f"{flows[n]['events'][i]:.4g} ({flows[n]['raw'][i]})" for n in names)]
+        [cut, *(_events(flows[n]["events"][i], flows[n]["raw"][i]) for n in names)]
         for i, cut in enumerate(cuts)
     ]
     note = (
@@ -65,6 +65,12 @@ def reach_table(means: Sequence[EnsembleFigureOfMerit]) -> str:
         return paragraph(note) + table(heads, rows)
     short = table(heads, rows[EVERY - 1 :: EVERY])
     return paragraph(note) + short + details(f"all {len(rows)} masses", table(heads, rows))
+
+
+def _events(events: float, rows: int) -> str:
+    """`266,660 (104,141)`; an efficiency keeps its digits."""
+    text = f"{events:,.0f}" if events >= 100 else f"{events:.4g}"
+    return f"{text} ({rows:,})"
 
 
 def _number(value: float, digits: int = 3) -> str:
