@@ -360,12 +360,13 @@ def test_a_second_call_goes_on_where_the_first_was_interrupted(samples, net, tmp
     real = apply_module.write_applied
     calls = []
 
-    def interrupted(job, *rest):
-        calls.append(job.input)
-        if len(calls) == 2:
-            next(rest[1])  # in the middle of the second file
-            raise KeyboardInterrupt
-        return real(job, *rest)
+    def cut_short(pieces):
+        yield next(pieces)
+        raise KeyboardInterrupt
+
+    def interrupted(job, applied, pieces):
+        calls.append(job.input)  # in the middle of the second file
+        return real(job, applied, cut_short(pieces) if len(calls) == 2 else pieces)
 
     ask = request(net, samples, tmp_path / "out")
     monkeypatch.setattr(apply_module, "write_applied", interrupted)
