@@ -27,7 +27,8 @@ def recoil_mass2(rows):
 def test_recoil_width_is_within_a_fifth_of_belle_2_at_every_mass():
     ratio = {}
     for mass, published in PUBLISHED.items():
-        rows = simulate(Recipe("signal", 20_000, 1, mass_gev=mass)).rows
+        n = 100_000 if mass < 0.5 else 20_000  # 1.3 % where the ratio is 1.17, else 1.5-4 %
+        rows = simulate(Recipe("signal", n, 1, mass_gev=mass)).rows
         fit = fit_width(mass, recoil_mass2(rows)[rows.extra_energy < 0.4], min_events=100)
         assert not fit.reason, fit
         ratio[mass] = fit.sigma_gev2 / published
