@@ -37,7 +37,7 @@ th, td { padding: 3px 9px; text-align: right; border-bottom: 1px solid #e4e8ec;
   white-space: nowrap; }
 th { background: #f4f6f8; border-bottom: 2px solid #c8d0d8; vertical-align: bottom;
   white-space: normal; min-width: 4.5em; }
-th:first-child, td:first-child { text-align: left; }
+th:first-child, td:first-child { text-align: left; white-space: normal; }
 .figures { display: grid; gap: 26px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); }
 figure { margin: 0; break-inside: avoid; }
 figure.wide { grid-column: 1 / -1; }
