@@ -68,6 +68,7 @@ SeedOption = Annotated[
 ]
 
 CORES = os.cpu_count() or 1
+INTERRUPTED = 130  # as a shell reports Ctrl-C
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # a wrong option or value; typer's own click
 
 
@@ -304,14 +305,16 @@ def _changes(changes: list[str] | None, networks: int | None, seed: int | None) 
 
 def main() -> None:
     """Run the command; a person's mistake gets a message, never a traceback."""
+    code = None
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)  # returns what typer.Exit carries, and 130 for Ctrl-C
     except KeyboardInterrupt:
         _interrupted()
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
     except Exception as error:
         _explain(error)
+    if code == INTERRUPTED:
+        _interrupted()
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _explain(error: Exception) -> None:
@@ -339,7 +342,7 @@ def _explain(error: Exception) -> None:
 
 def _interrupted() -> None:
     again = " ".join(["punzi", *sys.argv[1:]])
-    _fail(f"interrupted; what is finished is kept, resume with: {again}", code=130)
+    _fail(f"interrupted; what is finished is kept, resume with: {again}", code=INTERRUPTED)
 
 
 def _fail(text: str, *, code: int) -> None:

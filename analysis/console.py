@@ -67,9 +67,9 @@ def _logged(title: str, total: int) -> Iterator[Advance]:
 
 def configure_logging(level: int) -> None:
     """Log lines to stderr; called once by the command line."""
-    handler = RichHandler(
-        level, stderr, show_path=False, show_time=False, markup=False, show_level=level < 20
-    )
+    handler: logging.Handler = logging.StreamHandler()
+    if stderr.is_terminal:  # elsewhere rich would fold long lines
+        handler = RichHandler(level, stderr, show_path=False, show_time=False, show_level=False)
     handler.setFormatter(logging.Formatter("%(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]

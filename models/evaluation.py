@@ -154,7 +154,8 @@ def quote(
     """Figures of merit of given cuts (n_masses,); name = (classifier, network, selection)."""
     events, share = split.part(quoted_on)
     sums = window_sums(events, score, cut)
-    w1 = one_more_event(events) if quoting.add_one_event else np.zeros(events.n_windows)
+    # of the validation events for both parts: else the rule itself would look like overtraining
+    w1 = one_more_event(split.validation) if quoting.add_one_event else np.zeros(events.n_windows)
     eps, B = sums.signal, sums.background
     eps_error = np.sqrt(sums.signal_w2 * np.clip(1 - share * eps, 0, 1))
     used = np.maximum(B, 0) + w1

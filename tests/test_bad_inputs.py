@@ -8,7 +8,10 @@ and are not the mistake itself keep their bytes.
 import errno
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -139,6 +142,9 @@ CASES = {
         TRAIN,
         1,
         "no background sample",
+    ),
+    "check finds a missing file": (
+        lambda f: (f / "signal_3.root").unlink(), ["check"], 1, r"1 problems.*signal/3.*no such file",
     ),
     # command line
     "unknown command": (None, ["selct"], 2, "Did you mean 'select'"),
@@ -288,6 +294,31 @@ def test_bad_input_gets_a_clear_error_and_harms_nothing(name, work, monkeypatch,
         kept = {p for p in before if "models" in p.parts or p.parts[0] != "runs"}
         assert {p: after[p] for p in kept} == {p: before[p] for p in kept}
         assert not [p for p in after if ".tmp" in p.name or p.name.endswith(".part")]
+
+
+def test_a_good_check_ends_with_zero(work, monkeypatch, capsys):
+    code, text = punzi(monkeypatch, capsys, work, "check")
+    assert code == 0
+    assert "7 files" in text
+
+
+def test_an_interrupt_ends_with_one_line_that_says_how_to_resume(work):
+    command = [sys.executable, "-m", "analysis.cli", "train", "-r", "long", *QUICK[1:]]
+    command.append("--set=training.bce.epochs=100000")
+    process = subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True)
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith("train:"):
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            break
+    lines += process.stderr.readlines()
+    assert process.wait(timeout=60) == 130
+    text = "".join(lines)
+    assert "resume with: punzi train -r long" in text.replace("\n", " ")
+    assert "Traceback" not in text
+    assert not list((work / "runs/long").rglob("*.tmp*"))
 
 
 def test_a_read_only_run_folder_is_said(work, monkeypatch, capsys):
