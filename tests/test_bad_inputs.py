@@ -49,7 +49,9 @@ def finished(small_inputs, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["punzi", "evaluate", "-r", "good", *QUICK])
-        main()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 0
     return folder
 
 
