@@ -74,7 +74,8 @@ def cm_matrix(beams: Beams) -> npt.NDArray[np.float64]:
     beta = np.array(momentum) / energy
     gamma = energy / beams.sqrt_s_gev
     boost = np.eye(4)
-    boost[:3, :3] += (gamma - 1) * np.outer(beta, beta) / (beta @ beta)
+    # gamma^2 / (gamma + 1) = (gamma - 1) / beta^2, but finite for beams that are at rest together
+    boost[:3, :3] += gamma**2 / (gamma + 1) * np.outer(beta, beta)
     boost[:3, 3] = boost[3, :3] = -gamma * beta
     boost[3, 3] = gamma
 

@@ -307,16 +307,14 @@ def test_a_good_check_ends_with_zero(work, monkeypatch, capsys):
 def test_an_interrupt_ends_with_one_line_that_says_how_to_resume(work):
     command = [sys.executable, "-m", "analysis.cli", "train", "-r", "long", *QUICK[1:]]
     command.append("--set=training.bce.epochs=100000")
-    process = subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True)
     lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if line.startswith("train:"):
-            time.sleep(0.5)
-            process.send_signal(signal.SIGINT)
-            break
-    lines += process.stderr.readlines()
-    assert process.wait(timeout=60) == 130
+    with subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            lines.append(line)
+            if line.startswith("train:"):
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+    assert process.returncode == 130
     text = "".join(lines)
     assert "resume with: punzi train -r long" in text.replace("\n", " ")
     assert "Traceback" not in text

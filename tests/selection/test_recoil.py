@@ -61,6 +61,10 @@ def test_cm_frame_has_beams_at_rest_and_electron_along_z():
     assert matrix.T @ metric @ matrix == approx(metric, abs=1e-12)
 
 
+def test_symmetric_beams_need_no_boost():
+    assert cm_matrix(Beams(5.0, 5.0, 0.0)) == approx(np.eye(4))
+
+
 def test_recoil_mass_agrees_with_the_centre_of_mass_formula():
     pair = random_pair()
     both, s = pair.plus + pair.minus, SUPERKEKB.p4.mass2
