@@ -9,6 +9,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from analysis.check import CheckError
     from analysis.config import ConfigError
     from analysis.executors import ExecutorError
+    from analysis.report import ReportError
     from analysis.runs import RunError
     from analysis.select import SelectionError
     from analysis.skim import SkimError
@@ -26,6 +27,7 @@ def user_errors() -> tuple[type[Exception], ...]:
         ExecutorError,
         MissingBranchError,
         ModelFileError,
+        ReportError,
         ResolutionError,
         RunError,
         SelectionError,
