@@ -37,8 +37,8 @@ RUNS = Path("runs")
 Last = Literal["plot", "report"]
 MAIN_FIGURES = {
     "smallest detectable cross section against mass": "sigma_min",
-    "recoil mass before the cut": "recoil_mass_before",
-    "recoil mass after the cut": "recoil_mass_after",
+    "recoil mass before and after the cut": "recoil_mass",
+    "efficiency and background against mass": "efficiency_background",
 }
 
 
