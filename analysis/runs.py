@@ -75,6 +75,9 @@ def open_run(path: Path) -> Iterator[RunFolder]:
         except BlockingIOError:
             msg = f"another punzi is at work in {path}; wait for it or choose another run with -r"
             raise RunError(msg) from None
+        for left in path.rglob(".*"):  # half-written files of a run that was killed
+            if left.name != ".lock" and left.is_file():
+                left.unlink(missing_ok=True)
         yield RunFolder(path)
 
 

@@ -48,7 +48,7 @@ def commands():
                     yield pytest.param(words[1:], id=f"{page.name}:{' '.join(words)[:60]}")
 
 
-@pytest.mark.parametrize("words", commands())
+@pytest.mark.parametrize("words", list(commands()))
 def test_every_command_in_the_documentation_exists_with_its_options(words):
     click = typer.main.get_command(app)
     command = click.commands[words[0]]
