@@ -282,7 +282,7 @@ def main() -> None:
         limits = []
         for _ in range(options.rounds):
             for name, work in works.items():
-                # eager has the choice: torch's threads cost more than they bring when cores are busy
+                # eager has the choice: torch's threads cost more than they bring on busy cores
                 for torch_threads in sorted({1, options.threads}) if "eager" in name else [1]:
                     torch.set_num_threads(torch_threads)
                     begin = time.perf_counter()
