@@ -15,7 +15,6 @@ import logging
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -23,8 +22,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
 
-from rich.progress import Progress
-
+from analysis.console import progress
 from simulation.recipe import Recipe, SimulationError
 from simulation.write import SampleSummary, recorded_recipe, write_sample
 
@@ -42,10 +40,8 @@ class Simulated:
     kept: tuple[Path, ...]
 
 
-def simulate_missing(
-    jobs: Sequence[Job], *, workers: int, progress: bool | None = None, overwrite: bool = False
-) -> Simulated:
-    """Make the files that are missing; progress: a bar (None: if the terminal can show one)."""
+def simulate_missing(jobs: Sequence[Job], *, workers: int, overwrite: bool = False) -> Simulated:
+    """Make the files that are missing."""
     paths = [path for _, path in jobs]
     twice = sorted({str(path) for path in paths if paths.count(path) > 1})
     if twice:
@@ -55,8 +51,12 @@ def simulate_missing(
     log.info("simulate: %d files to make, %d already there", len(todo), len(kept))
     # the largest first: the last file then never runs alone for long
     todo.sort(key=lambda job: (-job[0].n_generated, str(job[1])))
-    bar = sys.stderr.isatty() if progress is None else progress
-    with _reporting(len(todo), bar=bar) as report:
+    with progress("simulate", len(todo)) as advance:
+
+        def report(summary: SampleSummary) -> None:
+            advance(1, summary.path.name)
+            log.debug("%s", _line(summary))
+
         made = _run_all(todo, workers, report)
     order = {path: i for i, path in enumerate(paths)}
     return Simulated(tuple(sorted(made, key=lambda s: order[s.path])), tuple(kept))
@@ -81,8 +81,8 @@ def _missing(jobs: Sequence[Job], *, overwrite: bool) -> tuple[list[Job], list[P
     if wrong:
         msg = (
             f"{len(wrong)} existing file(s) were made with other settings and are left alone:\n"
-            + "\n".join(wrong)
-            + "\nDelete or move them, change the configuration, or allow overwriting."
+            + "\n".join(wrong[:5] + [f"  ... and {len(wrong) - 5} more"] * (len(wrong) > 5))
+            + "\nDelete or move them, change the configuration, or allow --overwrite."
         )
         raise SimulationError(msg)
     return todo, kept
@@ -156,21 +156,6 @@ def _terminated_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _reporting(total: int, *, bar: bool) -> Iterator[Report]:
-    if not bar or total == 0:
-        count = iter(range(1, total + 1))
-        yield lambda s: log.info("simulated %d of %d: %s", next(count), total, _line(s))
-        return
-    with Progress(transient=True) as shown:
-        task = shown.add_task("simulating", total=total)
-
-        def report(summary: SampleSummary) -> None:
-            shown.update(task, advance=1, description=f"simulating {summary.path.name}")
-
-        yield report
 
 
 def _line(s: SampleSummary) -> str:

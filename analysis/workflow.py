@@ -47,7 +47,22 @@ def run_simulation(config_path: Path, *, workers: int, scale: float, overwrite: 
 
     config = load(config_path)
     jobs = simulation_jobs(config, config_path.parent, scale=scale)
-    simulate_missing(jobs, workers=workers, overwrite=overwrite)
+    made = simulate_missing(jobs, workers=workers, overwrite=overwrite).made
+    process = {path: recipe.process for recipe, path in jobs}
+    for name in dict.fromkeys(process.values()):
+        files = [m for m in made if process[m.path] == name and m.rows]
+        if files and name != "signal":
+            rate = sum(m.sum_of_weights_inv_fb for m in files)
+            squares = sum(m.sum_of_weights_inv_fb**2 / m.n_eff for m in files)
+            log.info(
+                "%s: %d rows, %.5g events per fb^-1, N_eff %.0f, largest weight %.3g at %g fb^-1",
+                name,
+                sum(m.rows for m in files),
+                rate,
+                rate**2 / squares,
+                max(m.max_weight_inv_fb for m in files) * config.luminosity_inv_fb,
+                config.luminosity_inv_fb,
+            )
 
 
 def simulation_jobs(

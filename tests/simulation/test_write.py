@@ -107,26 +107,26 @@ def contents(path):
 
 def test_only_missing_files_are_made_and_workers_change_nothing(tmp_path):
     one, two = jobs(tmp_path / "one"), jobs(tmp_path / "two")
-    first = simulate_missing(one, workers=1, progress=False)
+    first = simulate_missing(one, workers=1)
     assert [s.path for s in first.made] == [path for _, path in one]
     one[1][1].unlink()
-    second = simulate_missing(one, workers=1, progress=False)
+    second = simulate_missing(one, workers=1)
     assert [s.path.name for s in second.made] == ["2.0.root"]
     assert len(second.kept) == 2
-    simulate_missing(two, workers=2, progress=False)
+    simulate_missing(two, workers=2)
     for (_, a), (_, b) in zip(one, two, strict=True):
         assert contents(a) == contents(b)
 
 
 def test_files_of_other_settings_are_listed_and_left_alone(tmp_path):
-    simulate_missing(jobs(tmp_path)[:2], workers=1, progress=False)
+    simulate_missing(jobs(tmp_path)[:2], workers=1)
     (tmp_path / "3.0.root").write_bytes(b"not a ROOT file")
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     with pytest.raises(SimulationError, match="n_generated = 200 in the file, 300 wanted") as error:
-        simulate_missing(jobs(tmp_path, n=300), workers=1, progress=False)
+        simulate_missing(jobs(tmp_path, n=300), workers=1)
     assert all(f"{m}.root" in str(error.value) for m in (1.0, 2.0, 3.0))
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
-    made = simulate_missing(jobs(tmp_path, n=300), workers=1, progress=False, overwrite=True).made
+    made = simulate_missing(jobs(tmp_path, n=300), workers=1, overwrite=True).made
     assert len(made) == 3
     assert recorded_recipe(tmp_path / "3.0.root").n_generated == 300
 
