@@ -17,6 +17,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ import uproot
 from coffea.processor import ProcessorABC
 
 from analysis.check import inspect_all
-from analysis.chunks import plan_chunks
+from analysis.chunks import Chunk, plan_chunks
 from analysis.config import Configuration, parse
 from analysis.datasets import Dataset, datasets
-from analysis.executors import open_executor
+from analysis.executors import ExecutorName, open_executor
 from analysis.processors import read_columns
 from analysis.runs import open_run
 from analysis.select import Execution, run_chunks, select
@@ -86,14 +87,15 @@ def read_only(path: Path, n: int) -> None:
             tree.arrays(list(MOMENTA), entry_start=start, entry_stop=start + CHUNK, library="np")
 
 
-def features(config: Configuration, sets: list[Dataset], executor: str, workers: int) -> None:
+def planned(config: Configuration, sets: list[Dataset]) -> list[Chunk]:
+    """Chunks that read the momenta only; made once per file, not part of the rate."""
     reports = inspect_all(config, sets, workers=1)
     chunks = plan_chunks(config, sets, reports, chunk_size=CHUNK)
-    chunks = [
-        type(c)(c.dataset, c.file, c.tree, c.start, c.stop, c.shard, frozenset(MOMENTA))
-        for c in chunks
-    ]
-    with open_executor(executor, workers=workers, cluster=None) as opened:  # type: ignore[arg-type]
+    return [replace(chunk, branches=frozenset(MOMENTA)) for chunk in chunks]
+
+
+def features(chunks: list[Chunk], executor: ExecutorName, workers: int) -> None:
+    with open_executor(executor, workers=workers, cluster=None) as opened:
         assert len(run_chunks(opened, chunks, FeaturesOnly())) == len(chunks)
 
 
@@ -182,11 +184,11 @@ def measure_speed(
     folder: Path, config: Configuration, sets: list[Dataset], n: int, rounds: int
 ) -> None:
     big = folder / "big_0.root"
-    only = [ds for ds in sets if ds.sample == "background"]
+    chunks = planned(config, [ds for ds in sets if ds.sample == "background"])
     work: dict[str, Callable[[], None]] = {
         "read eight branches (limit)": lambda: read_only(big, n),
-        "features, iterative": lambda: features(config, only, "iterative", 1),
-        "features, 2 threads": lambda: features(config, only, "threads", 2),
+        "features, iterative": lambda: features(chunks, "iterative", 1),
+        "features, 2 threads": lambda: features(chunks, "threads", 2),
         "full, iterative": lambda: full(folder, config, sets, Execution("iterative", 1)),
         "full, 2 threads": lambda: full(folder, config, sets, Execution("threads", 2)),
     }

@@ -11,8 +11,9 @@ import pytest
 KILLS = 20
 COMMAND = [sys.executable, "-m", "analysis.cli", "-q", "run", "--workers=1", "--chunk-size=4000"]
 COMMAND += ["--networks=2", "--set=training.bce.epochs=20", "--set=training.punzi.epochs=40"]
-# the same results under another name: log lines, locks and half-finished work do not count
-LEFT_OUT = {"log.txt", ".lock"}
+# Not compared: the log; the ROOT file, which carries the time of writing (histograms.json has the
+# same content); the page, which shows the name of the run.
+LEFT_OUT = {"log.txt", ".lock", "histograms.root", "report.html"}
 
 
 def results(folder):
@@ -31,22 +32,18 @@ def test_twenty_kills_do_not_change_a_byte(small_inputs, tmp_path):
     subprocess.run([*COMMAND, *config, "-r", "whole"], cwd=tmp_path, check=True)
     duration = time.monotonic() - begin
     draw = random.Random(3)
-    done = 0
-    for name in ("first", "second", "third"):
-        command = [*COMMAND, *config, "-r", name]
-        finished = False
-        while not finished and done < KILLS:
-            with subprocess.Popen(command, cwd=tmp_path) as process:
-                try:
-                    process.wait(draw.uniform(0.15, 0.6) * duration)
-                    finished = True
-                    assert process.returncode == 0
-                except subprocess.TimeoutExpired:
-                    process.send_signal(signal.SIGKILL)
-                    done += 1
-        subprocess.run(command, cwd=tmp_path, check=True)
-        expected, found = (results(tmp_path / "runs" / n) for n in ("whole", name))
-        assert found.keys() == expected.keys()
-        different = [p for p in expected if found[p] != expected[p] and "report" not in p]
-        assert different == []
-    assert done >= KILLS or name == "third"
+    command = [*COMMAND, *config, "-r", "killed"]
+    for _ in range(KILLS):
+        with subprocess.Popen(command, cwd=tmp_path) as process:
+            try:
+                # from the middle of the imports to the last figures of an unharmed run
+                process.wait(draw.uniform(0.1, 0.9) * min(duration, 7.0))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+            else:
+                assert process.returncode == 0
+                break
+    subprocess.run(command, cwd=tmp_path, check=True)
+    expected, found = (results(tmp_path / "runs" / name) for name in ("whole", "killed"))
+    assert found.keys() == expected.keys()
+    assert [p for p in expected if found[p] != expected[p]] == []
