@@ -94,7 +94,7 @@ def _histories(
         return []
     checkpoint.unlink(missing_ok=True)
     rows = result.history.of_stage(1)
-    loss = r"Mean of ln($\sigma_{min}$ / fb)" if settings.log_loss else r"$\sigma_{min}$ [fb]"
+    loss = r"ln of mean $\sigma_{min}$ / fb" if settings.log_loss else r"$\sigma_{min}$ [fb]"
     if result.status == "failed":
         log.warning("batch size %s failed: %s", label, "; ".join(result.reasons))
         label += " (failed)"

@@ -139,7 +139,7 @@ def loss_histories(run: RunFolder, networks: int) -> dict[str, list[LossHistory]
         about = load_history(run, i)
         columns = {name: np.array(column, float) for name, column in about["history"].items()}
         history = History(**columns)
-        punzi = r"Mean of ln($\sigma_{min}$ / fb)" if about["log_loss"] else r"$\sigma_{min}$ [fb]"
+        punzi = r"ln of mean $\sigma_{min}$ / fb" if about["log_loss"] else r"$\sigma_{min}$ [fb]"
         for number, stage in enumerate(about["stages"]):
             rows = history.of_stage(number)
             if len(rows) > 1:

@@ -72,7 +72,12 @@ class TrainingSection(_Section):
     seed: int = Field(1, ge=0, lt=2**31, description="network i starts from seed + i")
     validation_fraction: float = Field(0.2, gt=0, lt=1, description="share of events held out")
     hidden: tuple[int, ...] = Field(DEFAULT.hidden, min_length=1, max_length=10)
-    log_loss: bool = Field(DEFAULT.log_loss, description="mean of log sigma_min, not of sigma_min")
+    log_loss: bool = Field(
+        DEFAULT.log_loss, description="log of the power mean of sigma_min, not its mean"
+    )
+    power: float = Field(
+        DEFAULT.power, ge=0, le=10, description="of the power mean; 0: mean of log sigma_min"
+    )
     hypothesis_weights: tuple[float, ...] | None = Field(
         None, description="weight of each trained mass in the loss; null: equal"
     )
@@ -118,6 +123,7 @@ class Settings(_Section):
             ),
             hidden=t.hidden,
             log_loss=t.log_loss,
+            power=t.power,
             hypothesis_weights=t.hypothesis_weights,
             **self.sensitivity.model_dump(),
         )
@@ -133,6 +139,7 @@ def resolved_settings(raw: Any) -> Any:
         "training": {
             "hidden": preset.hidden,
             "log_loss": preset.log_loss,
+            "power": preset.power,
             "bce": bce,
             "punzi": punzi,
         },

@@ -88,7 +88,12 @@ class Objective:
         v = self.settings.hypothesis_weights
         weight = None if v is None else np.asarray(v, np.float64)
         return punzi_loss(
-            sums, data, self.formula, log=self.settings.log_loss, hypothesis_weight=weight
+            sums,
+            data,
+            self.formula,
+            log=self.settings.log_loss,
+            power=self.settings.power,
+            hypothesis_weight=weight,
         )
 
     @cached_property

@@ -1,6 +1,6 @@
 """How a network is trained: the stages, and three presets.
 
-    default   BCE, then one batch, Adam, cosine to zero, mean of log sigma_min
+    default   BCE, then one batch, Adam, cosine to zero, log of a power mean of sigma_min
     paper     Eur. Phys. J. C 82 (2022) 121: batches of 1e5, SGD 1e-4, reduced on plateau
     authors   the example in the authors' public code: one batch, SGD 0.05, refined sigma_min
 
@@ -62,7 +62,8 @@ class TrainingSettings:
 
     stages: tuple[Stage, ...]
     hidden: tuple[int, ...] = (8, 4)
-    log_loss: bool = True  # mean of log sigma_min instead of mean of sigma_min
+    log_loss: bool = True  # log of the power mean of sigma_min instead of its mean
+    power: float = 0.3  # of that power mean; 0: mean of log sigma_min
     a: float = 3.0
     b: float = 1.28155
     formula: Form = "paper"
@@ -72,6 +73,9 @@ class TrainingSettings:
         names = [stage.name for stage in self.stages]
         if not names or len(set(names)) != len(names):
             msg = f"stages need one or more different names, found {names}"
+            raise ValueError(msg)
+        if not 0 <= self.power <= 10:
+            msg = f"power of the loss must lie between 0 and 10, found {self.power}"
             raise ValueError(msg)
         if self.hypothesis_weights is not None and not (
             min(self.hypothesis_weights) >= 0 and sum(self.hypothesis_weights) > 0

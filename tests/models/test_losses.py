@@ -15,19 +15,31 @@ def half_accepted(data, seed=1):
     return torch.tensor(data.group_weight * share, requires_grad=True)
 
 
-@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize("power", [None, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_closed_gradient_is_that_of_autograd(toy_sets, log, weighted):
+def test_closed_gradient_is_that_of_autograd(toy_sets, power, weighted):
     data, _ = toy_sets()
     v = np.arange(1.0, 7.0) if weighted else None
     sums = half_accepted(data)
-    loss = punzi_loss(sums, data, FORMULA, log=log, hypothesis_weight=v)
+    log = power is not None
+    loss = punzi_loss(sums, data, FORMULA, log=log, power=power or 0.0, hypothesis_weight=v)
     (gradient,) = torch.autograd.grad(loss, sums)
     reach = punzi_sensitivity(*efficiency_and_background(sums, data), FORMULA)
-    value = torch.log(reach) if log else reach
+    value = {None: reach, 0.0: torch.log(reach)}.get(power, reach ** (power or 1))
     plain = value.mean() if v is None else (torch.from_numpy(v) * value).sum() / v.sum()
+    if power:
+        plain = torch.log(plain) / power
     assert loss.item() == pytest.approx(plain.item(), rel=1e-12)
     assert np.allclose(gradient, torch.autograd.grad(plain, sums)[0], rtol=1e-10)
+
+
+def test_the_power_mean_passes_from_the_mean_of_logs_to_the_log_of_the_mean(toy_sets):
+    data, _ = toy_sets()
+    sums = half_accepted(data).detach()
+    losses = [float(punzi_loss(sums, data, FORMULA, log=True, power=p)) for p in (0, 1e-6, 0.3, 1)]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
+    assert losses == sorted(losses)
+    assert np.exp(losses[3]) == pytest.approx(float(punzi_loss(sums, data, FORMULA, log=False)))
 
 
 def test_a_mass_without_efficiency_is_left_out_and_the_others_count_as_before(toy_sets):

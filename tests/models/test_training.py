@@ -165,7 +165,9 @@ def test_history_holds_mono_batch_losses_of_both_parts_whatever_the_batches(
     for part, column in ((data, "train_loss"), (validation, "validation_loss")):
         with torch.no_grad():
             bce = bce_loss(group_sums(uninterrupted.bce, part.whole, quantity="bce"), part)
-            punzi = punzi_loss(group_sums(uninterrupted.punzi, part.whole), part, FORMULA, log=True)
+            sums = group_sums(uninterrupted.punzi, part.whole)
+            power = uninterrupted.settings.power
+            punzi = punzi_loss(sums, part, FORMULA, log=True, power=power)
         assert getattr(history.of_stage(0), column)[-1] == pytest.approx(float(bce), rel=1e-9)
         assert getattr(history, column)[-1] == pytest.approx(float(punzi), rel=1e-9)
     # a stage ends with the network the next one begins with
