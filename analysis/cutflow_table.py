@@ -23,17 +23,17 @@ def shown_datasets(flows: dict[str, Any], signal: str) -> list[str]:
 
 
 def print_cutflow(path: Path, signal: str) -> None:
-    """Raw rows and weighted events (efficiency for signal) after each cut."""
+    """Weighted events (efficiency for signal) after each cut, and the raw rows left at the end."""
     flows = json.loads(path.read_text())
     names = shown_datasets(flows, signal)
-    table = Table(title="Cutflow: events at the target luminosity (raw rows)", title_justify="left")
+    table = Table(title="Cutflow: events at the target luminosity", title_justify="left")
     table.add_column("after cut")
     for name in names:
         table.add_column(name, justify="right")
     cuts = flows[names[0]]["cuts"] if names else []
     for i, cut in enumerate(cuts):
-        cells = [f"{flows[n]['events'][i]:.4g} ({flows[n]['raw'][i]})" for n in names]
-        table.add_row(cut, *cells)
+        table.add_row(cut, *(f"{flows[n]['events'][i]:.4g}" for n in names))
+    table.add_row("raw rows left", *(str(flows[n]["raw"][-1]) for n in names))
     console.stdout.print(table)
     for name, flow in flows.items():
         if flow["lost_share"] > 0:

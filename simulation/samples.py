@@ -182,13 +182,14 @@ def _mean(w: FloatArray) -> tuple[float, float]:
 
 
 def _floor(weight: FloatArray, max_rows: int | None) -> float:
-    """Weight below which rows play roulette; it keeps sum of min(1, w/floor) <= max_rows."""
+    """Weight below which rows play roulette: at most max_rows stay, or FLOOR of the rate plays."""
     w = np.sort(weight)
     carried = np.cumsum(w)
-    at = int(np.searchsorted(carried, FLOOR * carried[-1]))
-    if max_rows is not None:
+    if max_rows is None:
+        at = int(np.searchsorted(carried, FLOOR * carried[-1]))
+    else:  # not the share too: one heavy row would carry it, and lift the floor of its whole file
         expected = carried / w + np.arange(len(w))[::-1]  # rows left if the floor is this weight
-        at = max(at, int(np.searchsorted(-expected, -max_rows)))
+        at = int(np.searchsorted(-expected, -max_rows))
     return float(w[min(at, len(w) - 1)])
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from selection.beams import SUPERKEKB
+from simulation import samples
 from simulation.grid import Shape, adapted_strata
 from simulation.recipe import Recipe, SimulationError, recipe_from
 from simulation.samples import simulate
@@ -136,3 +137,12 @@ def test_recipe_survives_storage():
     assert recipe_from(recipe.settings()) == recipe
     with pytest.raises(SimulationError, match="are not those of this version"):
         recipe_from({"process": "taupair"})
+
+
+def test_one_heavy_row_does_not_lift_the_floor_of_its_file():
+    """It would make every other row of the file as heavy as the floor."""
+    light = np.random.default_rng(1).uniform(0.5, 1.5, 10_000)
+    without = samples._floor(light, 4_000)
+    assert samples._floor(np.append(light, 1e6), 4_000) == pytest.approx(without, rel=1e-3)
+    # and the floor does what it says: about max_rows stay
+    assert np.minimum(1, light / without).sum() == pytest.approx(4_000, rel=1e-3)
