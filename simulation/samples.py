@@ -186,11 +186,14 @@ def _floor(weight: FloatArray, max_rows: int | None) -> float:
     w = np.sort(weight)
     carried = np.cumsum(w)
     if max_rows is None:
-        at = int(np.searchsorted(carried, FLOOR * carried[-1]))
-    else:  # not the share too: one heavy row would carry it, and lift the floor of its whole file
-        expected = carried / w + np.arange(len(w))[::-1]  # rows left if the floor is this weight
-        at = int(np.searchsorted(-expected, -max_rows))
-    return float(w[min(at, len(w) - 1)])
+        return float(w[np.searchsorted(carried, FLOOR * carried[-1])])
+    # not the share too: one heavy row would carry it, and lift the floor of its whole file
+    expected = carried / w + np.arange(len(w))[::-1]  # rows left if the floor is this weight
+    at = int(np.searchsorted(-expected, -max_rows))
+    if at == 0:
+        return float(w[0])
+    heavier = len(w) - at  # stay as they are
+    return float(carried[at - 1] / (max_rows - heavier))
 
 
 def _roulette(rows: Reconstructed, rng: np.random.Generator, recipe: Recipe) -> Reconstructed:
