@@ -28,6 +28,8 @@ import yaml
 from coffea.processor import DaskExecutor, FuturesExecutor, IterativeExecutor
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+CONNECT_SECONDS = 30
+
 ExecutorName = Literal["iterative", "threads", "processes", "dask"]
 
 
@@ -81,7 +83,7 @@ def dask_client(*, workers: int, cluster: str | None) -> Iterator[Any]:
         else:
             target = stack.enter_context(_batch_cluster(Path(cluster)))
         try:
-            client = stack.enter_context(Client(target, timeout=30))
+            client = stack.enter_context(Client(target, timeout=CONNECT_SECONDS))
         except (OSError, TimeoutError) as error:
             msg = f"no dask scheduler answers at {cluster}: {error}"
             raise ExecutorError(msg) from None
