@@ -17,11 +17,11 @@ import numpy as np
 from analysis.config import Configuration
 from analysis.console import Advance, progress
 from analysis.runs import RunFolder, code_digest, digest, write_json
-from analysis.train import Prepared
+from analysis.train import Prepared, split_sets
 from models.results import LossHistory, to_json
 from models.settings import TrainingSettings
 from models.training import Progress, TrainingDiverged, train
-from models.training_set import TrainingSet, training_sets
+from models.training_set import TrainingSet
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +38,7 @@ def with_batch_size(settings: TrainingSettings, size: int | None) -> TrainingSet
 def study_batches(run: RunFolder, config: Configuration, ready: Prepared, *, workers: int) -> None:
     """Make the histories that are missing or out of date."""
     section = config.settings.training
-    sets = training_sets(
-        ready.table,
-        ready.trained_windows(config.settings.windows.train_every),
-        luminosity_inv_fb=config.luminosity_inv_fb,
-        validation_fraction=section.validation_fraction,
-    )
+    sets = split_sets(config, ready)
     base = config.settings.training_settings()
     sizes = [size for size in SIZES if size is None or size < len(sets[0])]
     total = len(sizes) * sum(stage.epochs for stage in base.stages)

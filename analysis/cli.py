@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from analysis import console
+from analysis.options import (
+    CORES,
+    ChunkOption,
+    ClusterOption,
+    ConfigOption,
+    Executor,
+    ExecutorOption,
+    LostOption,
+    NetworksOption,
+    RunOption,
+    SeedOption,
+    SetOption,
+    WorkersOption,
+)
 
 if TYPE_CHECKING:
     from analysis.select import Execution
@@ -27,13 +39,6 @@ app = typer.Typer(
 )
 
 
-class Executor(StrEnum):
-    iterative = "iterative"
-    threads = "threads"
-    processes = "processes"
-    dask = "dask"
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -42,32 +47,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-ConfigOption = Annotated[
-    Path, typer.Option("-c", "--config", help="Configuration: samples and settings.")
-]
-RunOption = Annotated[str, typer.Option("-r", "--run", help="Name of the run (folder runs/NAME).")]
-WorkersOption = Annotated[int, typer.Option(min=1, max=10_000, help="Parallel workers.")]
-ExecutorOption = Annotated[Executor, typer.Option(help="Where chunks are processed.")]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(help="dask: address of a scheduler, or YAML file of a batch system."),
-]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a setting: section.key=value.")
-]
-ChunkOption = Annotated[int, typer.Option(min=1, help="Rows per chunk.")]
-LostOption = Annotated[
-    bool, typer.Option("--allow-lost", help="Go on without unreadable chunks, weights corrected.")
-]
-
-NetworksOption = Annotated[
-    int | None, typer.Option(min=1, help="Networks in the ensemble (training.networks).")
-]
-SeedOption = Annotated[
-    int | None, typer.Option(min=0, help="Seed of the first network (training.seed).")
-]
-
-CORES = os.cpu_count() or 1
 INTERRUPTED = 130  # as a shell reports Ctrl-C
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]  # a wrong option or value; typer's own click
 

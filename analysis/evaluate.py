@@ -21,7 +21,7 @@ from rich.table import Table
 from analysis import console
 from analysis.config import Configuration
 from analysis.runs import RunFolder, code_digest, digest, replacing, write_json
-from analysis.train import Prepared, failed_networks, model_path, trained_masses
+from analysis.train import Prepared, failed_networks, model_path, split_sets, trained_masses
 from models import comparison
 from models.evaluation import Quoting, SplitEvents, evaluate, over_networks, split_events
 from models.results import (
@@ -38,7 +38,6 @@ from models.results import (
 )
 from models.sensitivity import PunziFormula
 from models.trained import load_model
-from models.training_set import training_sets
 
 log = logging.getLogger(__name__)
 
@@ -105,15 +104,11 @@ def _all_figures(
     if config.settings.evaluation.xgboost:
         from models.baselines import train_boosted_trees
 
-        section = config.settings.training
-        train, validation = training_sets(
-            ready.table,
-            ready.trained_windows(config.settings.windows.train_every),
-            luminosity_inv_fb=config.luminosity_inv_fb,
-            validation_fraction=section.validation_fraction,
-        )
+        train, validation = split_sets(config, ready)
         log.info("evaluate: training XGBoost for comparison")
-        trees = train_boosted_trees(train, validation, seed=section.seed, threads=workers)
+        trees = train_boosted_trees(
+            train, validation, seed=config.settings.training.seed, threads=workers
+        )
         score = trees.scores(ready.table.features)
         yield from evaluate(split, score, classifier="xgboost", network=0, quoting=quoting)
 

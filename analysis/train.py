@@ -70,6 +70,16 @@ def prepare(run: RunFolder, config: Configuration, selection: Selection) -> Prep
     return Prepared(table, load_windows(path))
 
 
+def split_sets(config: Configuration, ready: Prepared) -> tuple[TrainingSet, TrainingSet]:
+    """Training and validation part of the events in the windows of the trained masses."""
+    return training_sets(
+        ready.table,
+        ready.trained_windows(config.settings.windows.train_every),
+        luminosity_inv_fb=config.luminosity_inv_fb,
+        validation_fraction=config.settings.training.validation_fraction,
+    )
+
+
 def model_path(run: RunFolder, classifier: str, network: int) -> Path:
     """`models/net-00.safetensors` for the Punzi-net, `models/bce-00.safetensors` beside it."""
     stem = "net" if classifier == "punzi" else classifier
@@ -83,12 +93,7 @@ def history_path(run: RunFolder, network: int) -> Path:
 def train(run: RunFolder, config: Configuration, ready: Prepared, how: Execution) -> list[Path]:
     """Train the networks that are missing or out of date; the Punzi-nets' files in order."""
     section = config.settings.training
-    sets = training_sets(
-        ready.table,
-        ready.trained_windows(config.settings.windows.train_every),
-        luminosity_inv_fb=config.luminosity_inv_fb,
-        validation_fraction=section.validation_fraction,
-    )
+    sets = split_sets(config, ready)
     settings = config.settings.training_settings()
     stamp = digest(
         [part.fingerprint for part in sets], asdict(settings), code_digest("models", "selection")
