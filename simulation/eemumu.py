@@ -13,14 +13,14 @@ shift to P the terms of order E^2 cancel down to t ~ 1e-9 and nothing is left; P
 q.P = t/2 - (E/q0) t. The logarithms of t, of W^2 and of a photon energy are drawn.
 
 A dimuon pT near 1 GeV must be balanced by an electron: one leg ("hard") has the larger pT. Strata:
-which leg is hard, its electron in the beam hole or not (missed with 0.002), pT of the other leg,
-and its photon's energy, in thirds of the logarithm. ln W^2 is a coordinate: near threshold the
-rate is large in a narrow band that no product of other coordinates follows.
+which leg is hard, its electron in the beam hole or not (missed with 0.002), its photon's energy in
+thirds of the logarithm, and pT of the other leg. Near W = 2 m_mu the rate is large in a narrow
+band that no product of other coordinates follows, so the other photon's energy is drawn from there.
 """
 
 from __future__ import annotations
 
-from math import acos, atan2, atanh, cos, hypot, log, pi, sin, sqrt, tanh
+from math import acos, acosh, atan2, atanh, cos, cosh, hypot, log, log1p, pi, sin, sqrt, tanh
 
 import numba
 import numpy as np
@@ -36,7 +36,7 @@ from simulation.spinors import Vector, current, slash, slash_plus_mass, spinor
 FloatArray = npt.NDArray[np.float64]
 
 MIN_DIMUON_PT_GEV = 0.92  # true; below the 0.95 that is measured in the ntuples
-OTHER_PT_GEV = (0.0, 0.02, np.inf)  # strata of the leg that is not hard
+OTHER_PT_GEV = 0.02  # divides the strata of the leg that is not hard
 MIN_PHOTON_GEV = 0.01  # of the hard leg; below, the pair cannot have the pT
 STRATA = Shape(n_strata=24, n_dim=8, rounds=(5_000, 10_000, 20_000, 40_000))
 UNITS = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
@@ -111,30 +111,66 @@ def hole_versine(phi: float, which: int, to_lab: FloatArray) -> float:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def leg(x: float, w: float, phi: float, energy: float, low: float, high: float):  # type: ignore[no-untyped-def]
-    """One beam along +z that radiates a virtual photon of energy w; low < 1 - cos < high.
-
-    (dt dphi / (4p) per unit cube, t, q, P, scattered electron); first entry 0 if impossible.
-    """
-    m = ELECTRON_MASS_GEV
-    none = (0.0, 0.0, 0.0, 0.0)
-    e = energy - w
-    if e <= m * 1.001 or low >= high:
-        return 0.0, -1.0, none, (0.0, 0.0, 0.0), none
+def _least_t(w: float, energy: float) -> tuple[float, float, float]:
+    """(-t of forward scattering, momentum before, momentum after) for a photon of energy w."""
+    m, e = ELECTRON_MASS_GEV, energy - w
     p, p_out = sqrt(energy**2 - m * m), sqrt(e * e - m * m)
-    floor = 2 * m * m * w * w / (energy * e - m * m + p * p_out)
-    t_low = floor + 2 * p * p_out * low
-    log_t = log((floor + 2 * p * p_out * high) / t_low)
-    t = t_low * np.exp(x * log_t)
+    return 2 * m * m * w * w / (energy * e - m * m + p * p_out), p, p_out
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def leg_at(t: float, w: float, phi: float, energy: float):  # type: ignore[no-untyped-def]
+    """One beam along +z that radiates a photon with q^2 = -t: (-t, q, P, scattered electron)."""
+    floor, p, p_out = _least_t(w, energy)
     versine = min(2.0, (t - floor) / (2 * p * p_out))  # 1 - cos
     pt = p_out * sqrt(max(0.0, versine * (2 - versine)))
     x, y = pt * cos(phi), pt * sin(phi)
-    qz = (energy**2 - e * e) / (p + p_out) + p_out * versine
+    qz = w * (2 * energy - w) / (p + p_out) + p_out * versine
     ratio = energy / w
     pz = p - ratio * qz if t > 0.01 else (-t * (ratio - 0.5) + ratio * pt * pt) / qz
-    weight = t * log_t * 2 * pi / (4 * p)
-    out = (x, y, p_out * (1 - versine), e)
-    return weight, -t, (-x, -y, qz, w), (ratio * x, ratio * y, pz), out
+    out = (x, y, p_out * (1 - versine), energy - w)
+    return -t, (-x, -y, qz, w), (ratio * x, ratio * y, pz), out
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def log_t(x: float, w: float, energy: float, low: float, high: float) -> tuple[float, float]:
+    """(t, dt dphi / (4p) per unit square) with ln t uniform where low < 1 - cos < high; 0: none."""
+    if energy - w <= ELECTRON_MASS_GEV * 1.001 or low >= high:
+        return 0.0, 0.0
+    floor, p, p_out = _least_t(w, energy)
+    t_low = floor + 2 * p * p_out * low
+    span = log((floor + 2 * p * p_out * high) / t_low)
+    t = t_low * np.exp(x * span)
+    return t, t * span * 2 * pi / (4 * p)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def beyond_threshold(x: float, pt: float, pt2_pair: float, hard, energy: float):  # type: ignore[no-untyped-def]
+    """(w, dw per unit interval) of a leg whose electron has this pT; the pair's pT^2 is given.
+
+    With e = energy - w, k^2 = e^2 - m^2 - pT^2, A = energy + w_hard, B = q_z - p of the hard leg:
+
+        W^2 = A^2 - B^2 - pt2_pair + m^2 + pT^2 - 2 (A e + B k)
+
+    so W = 2 m_mu at A cosh(eta) + B sinh(eta) = c, with (e, k) along (cosh, sinh); from there on
+    the logarithm of W^2 - 4 m_mu^2 + 0.1 GeV^2, to first order in w, is uniform.
+    """
+    mt2 = ELECTRON_MASS_GEV**2 + pt * pt
+    mt = sqrt(mt2)
+    a, b = energy + hard[3], hard[2] - sqrt(energy**2 - ELECTRON_MASS_GEV**2)
+    c = 0.5 * (a * a - b * b - pt2_pair + mt2) - 2 * MUON_MASS_GEV**2
+    root = sqrt((a - b) * (a + b))
+    if c <= mt * root or mt >= energy:
+        return 0.0, 0.0
+    eta = acosh(c / (mt * root)) - atanh(b / a)
+    least = max(0.0, energy - mt * cosh(eta))
+    slope = max(2 * (a + b / tanh(eta)), 0.1) if eta > 0 else 0.1
+    begin = 0.1 / slope
+    span = log1p((energy - mt - least) / begin)
+    if not span > 0:
+        return 0.0, 0.0
+    y = begin * np.exp(x * span)
+    return least + y - begin, y * span
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -155,10 +191,10 @@ def photon_energies(x0: float, x1: float, sqrt_s: float, tau_min: float):  # typ
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-untyped-def]
-    """Weight [fb] without the legs' own; mu+, mu-, e-, e+ into out (4, 4). one, two: from `leg`."""
+    """Weight [fb] per phase space of the legs; mu+, mu-, e-, e+ into out. one, two: of `leg_at`."""
     m = MUON_MASS_GEV
-    t1, q1, p1, e1 = one[1], one[2], one[3], one[4]
-    t2, q2, p2, e2 = two[1], mirrored(two[2]), two[3], mirrored(two[4])
+    t1, q1, p1, e1 = one
+    t2, q2, p2, e2 = two[0], mirrored(two[1]), two[2], mirrored(two[3])
     p2 = (p2[0], -p2[1], -p2[2])
     total = (q1[0] + q2[0], q1[1] + q2[1], q1[2] + q2[2], q1[3] + q2[3])
     pair2 = total[3] ** 2 - total[0] ** 2 - total[1] ** 2 - total[2] ** 2
@@ -177,14 +213,45 @@ def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-unty
     k1 = boost((a[0], a[1], a[2], 0.5 * pair), v)
     k2 = boost((-a[0], -a[1], -a[2], 0.5 * pair), v)
     out[0], out[1], out[2], out[3] = k2, k1, e1, e2
-    weight = one[0] * two[0] / (2 * pi) ** 6
-    weight *= beta / (8 * pi) * (1 - beta * beta * c * c) * span / beta
+    weight = beta / (8 * pi) * (1 - beta * beta * c * c) * span / beta / (2 * pi) ** 6
     return FB_GEV2 / (8 * sqrt_s**2) * weight * squared_amplitude(k1, k2, q1, q2, p1, p2, t1, t2)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _theta(p: FloatArray) -> float:
     return acos(min(1.0, max(-1.0, p[2] / sqrt(p[0] ** 2 + p[1] ** 2 + p[2] ** 2))))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _soft_leg(x, one, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
+    """(w, t, dw dt dphi / (4p)) of a leg with pT < OTHER_PT_GEV.
+
+    Along its beam W^2 = t_hard + 2 w (w_hard + q_z): ln(W^2 + 0.2 GeV^2) is uniform, where such a
+    pT changes W^2 by less than 0.1.
+    """
+    lever = 2 * (one[1][3] + one[1][2])
+    log_w = log((4 * energy**2 + 0.2) / 0.1)
+    y = 0.1 * np.exp(log_w * x[0])
+    w = (y - 0.2 - one[0]) / lever
+    if not 0 < w < energy - ELECTRON_MASS_GEV:
+        return 0.0, 0.0, 0.0
+    t, weight = log_t(x[4], w, energy, 0.0, versine_of(OTHER_PT_GEV, energy - w))
+    return w, t, weight * y * log_w / lever
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _leg_with_pt(x, one, pt_hard: float, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
+    """(w, t, dw dt dphi / (4p)) of a leg with OTHER_PT_GEV < pT < pt_hard, ln pT uniform."""
+    span = 2 * log(pt_hard / OTHER_PT_GEV)
+    pt = OTHER_PT_GEV * np.exp(0.5 * x[4] * span)
+    pt2_pair = pt_hard**2 + pt**2 + 2 * pt_hard * pt * cos(2 * pi * x[5])
+    w, dw = beyond_threshold(x[0], pt, pt2_pair, one[1], energy)
+    if dw <= 0 or hypot(pt, ELECTRON_MASS_GEV) >= energy - w:
+        return 0.0, 0.0, 0.0
+    floor, p, p_out = _least_t(w, energy)
+    k = sqrt(p_out**2 - pt**2)
+    t = floor + 2 * p * p_out * versine_of(pt, p_out)
+    return w, t, dw * pt**2 * span * 2 * pi / (4 * k)  # dt = (p / k) d pT^2
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -205,26 +272,20 @@ def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore
         versine_of(0.5 * MIN_DIMUON_PT_GEV, energy - w_hard),
     )
     low, high = (low, edge) if in_hole else (max(low, edge), 2.0)
-    one = leg(x[2], w_hard, phi, energy, low, high)
-    if one[0] <= 0:
+    t, weight = log_t(x[2], w_hard, energy, low, high)
+    if weight <= 0:
         return 0.0
-    # W^2 = t + 2 w_soft (w_hard + q_z) for a soft leg along its beam: drawn as ln(W^2 + 0.2 GeV^2),
-    # where pT < 0.02 GeV changes W^2 by less than 0.1; else ln w_soft is drawn
-    lever = 2 * (w_hard + one[2][2])
-    shift, least = (0.2, 0.1) if other == 0 else (-one[1], MIN_PHOTON_GEV * lever)
-    log_w = log((sqrt_s**2 + shift) / least)
-    y = least * np.exp(log_w * x[0])
-    w_soft = (y - shift - one[1]) / lever
-    if not 0 < w_soft < energy - ELECTRON_MASS_GEV:
+    weight *= w_hard * log_energy / 3
+    one = leg_at(t, w_hard, phi, energy)
+    pt = hypot(one[3][0], one[3][1])
+    w_soft, t, share = _soft_leg(x, one, energy) if other == 0 else _leg_with_pt(x, one, pt, energy)
+    if share <= 0:
         return 0.0
-    weight = w_hard * log_energy / 3 * y * log_w / lever
-    pt = hypot(one[4][0], one[4][1])
-    low = versine_of(OTHER_PT_GEV[other], energy - w_soft)
-    high = versine_of(min(pt, OTHER_PT_GEV[other + 1]), energy - w_soft)
-    two = leg(x[4], w_soft, 2 * pi * x[5] - phi, energy, low, high)
-    if two[0] <= 0 or hypot(two[4][0], two[4][1]) > pt:
+    weight *= share
+    two = leg_at(t, w_soft, 2 * pi * x[5] - phi, energy)
+    if hypot(two[3][0], two[3][1]) > pt:
         return 0.0
-    if hypot(one[4][0] + two[4][0], one[4][1] - two[4][1]) < MIN_DIMUON_PT_GEV:
+    if hypot(one[3][0] + two[3][0], one[3][1] - two[3][1]) < MIN_DIMUON_PT_GEV:
         return 0.0
     if hard == 0:
         weight *= muon_pair(x[6:], sqrt_s, one, two, out)
@@ -263,11 +324,13 @@ def total_weights(x, sqrt_s: float, min_pair_mass: float):  # type: ignore[no-un
     weight, out = np.zeros(len(x)), np.empty((4, 4))
     for i in range(len(x)):
         w1, w2, w = photon_energies(x[i, 0], x[i, 1], sqrt_s, 0.01)
-        one = leg(x[i, 2], w1, 2 * pi * x[i, 3], 0.5 * sqrt_s, 0.0, 2.0)
-        two = leg(x[i, 4], w2, 2 * pi * x[i, 5], 0.5 * sqrt_s, 0.0, 2.0)
-        if one[0] <= 0 or two[0] <= 0:
+        t1, weight1 = log_t(x[i, 2], w1, 0.5 * sqrt_s, 0.0, 2.0)
+        t2, weight2 = log_t(x[i, 4], w2, 0.5 * sqrt_s, 0.0, 2.0)
+        if weight1 <= 0 or weight2 <= 0:
             continue
-        w *= muon_pair(x[i, 6:], sqrt_s, one, two, out)
+        one = leg_at(t1, w1, 2 * pi * x[i, 3], 0.5 * sqrt_s)
+        two = leg_at(t2, w2, 2 * pi * x[i, 5], 0.5 * sqrt_s)
+        w *= weight1 * weight2 * muon_pair(x[i, 6:], sqrt_s, one, two, out)
         pair = out[0] + out[1]
         if w > 0 and pair[3] ** 2 - pair[0] ** 2 - pair[1] ** 2 - pair[2] ** 2 > min_pair_mass**2:
             weight[i] = w

@@ -215,16 +215,17 @@ def test_mumugamma_is_gauge_invariant():
 def eemumu_point(rng, least_versine):
     energy = 5.29
     w = rng.uniform(0.5, 3, size=2)
-    one = eemumu.leg(rng.random(), w[0], rng.uniform(0, 6), energy, least_versine, 2.0)
-    two = eemumu.leg(rng.random(), w[1], rng.uniform(0, 6), energy, least_versine, 2.0)
-    q1, q2 = np.array(one[2]), np.array(eemumu.mirrored(two[2]))
-    shifted = one[3], (two[3][0], -two[3][1], -two[3][2])
-    outgoing = np.array(one[4]), np.array(eemumu.mirrored(two[4]))
+    t = [eemumu.log_t(rng.random(), w_leg, energy, least_versine, 2.0)[0] for w_leg in w]
+    one = eemumu.leg_at(t[0], w[0], rng.uniform(0, 6), energy)
+    two = eemumu.leg_at(t[1], w[1], rng.uniform(0, 6), energy)
+    q1, q2 = np.array(one[1]), np.array(eemumu.mirrored(two[1]))
+    shifted = one[2], (two[2][0], -two[2][1], -two[2][2])
+    outgoing = np.array(one[3]), np.array(eemumu.mirrored(two[3]))
     total = q1 + q2
     if dot(total, total) < 4.1 * M**2:
         return eemumu_point(rng, least_versine)
     k1, k2 = two_body(rng, total, M, M)
-    return k1, k2, (q1, q2), shifted, (one[1], two[1]), outgoing
+    return k1, k2, (q1, q2), shifted, (one[0], two[0]), outgoing
 
 
 def test_eemumu_amplitude_agrees_with_traces_without_the_shift():
@@ -257,11 +258,11 @@ def test_quasi_real_photons_give_the_flux_formula():
     """
     k = []
     for versine in (1e-6, 1e-7):
-        one = eemumu.leg(0.0, 2.0, 0.3, 5.29, versine, 2.0)
-        two = eemumu.leg(0.0, 1.5, 1.0, 5.29, versine, 2.0)
-        q1, q2 = np.array(one[2]), np.array(eemumu.mirrored(two[2]))
+        t1, t2 = (eemumu.log_t(0.0, w, 5.29, versine, 2.0)[0] for w in (2.0, 1.5))
+        one, two = eemumu.leg_at(t1, 2.0, 0.3, 5.29), eemumu.leg_at(t2, 1.5, 1.0, 5.29)
+        q1, q2 = np.array(one[1]), np.array(eemumu.mirrored(two[1]))
         k1, k2 = two_body(np.random.default_rng(8), q1 + q2, M, M)
-        p2 = (two[3][0], -two[3][1], -two[3][2])
-        amplitude = eemumu.squared_amplitude(*tup(k1, k2, q1, q2), one[3], p2, one[1], two[1])
-        k.append(amplitude * one[1] * two[1])
+        p2 = (two[2][0], -two[2][1], -two[2][2])
+        amplitude = eemumu.squared_amplitude(*tup(k1, k2, q1, q2), one[2], p2, -t1, -t2)
+        k.append(amplitude * t1 * t2)
     assert k[0] == pytest.approx(k[1], rel=0.05)

@@ -146,12 +146,13 @@ def test_eemumu_cross_section_against_equivalent_integration_in_momenta():
     for _ in range(30_000):
         x = rng.random(8)
         w1, w2, weight = eemumu.photon_energies(x[0], x[1], SQRT_S, 0.5)
-        one = eemumu.leg(x[2], w1, 2 * np.pi * x[3], energy, LOW, HIGH)
-        two = eemumu.leg(x[4], w2, 2 * np.pi * x[5], energy, LOW, HIGH)
-        if one[0] > 0 and two[0] > 0:
+        t1, weight1 = eemumu.log_t(x[2], w1, energy, LOW, HIGH)
+        t2, weight2 = eemumu.log_t(x[4], w2, energy, LOW, HIGH)
+        weight *= weight1 * weight2
+        if weight > 0:
+            one = eemumu.leg_at(t1, w1, 2 * np.pi * x[3], energy)
+            two = eemumu.leg_at(t2, w2, 2 * np.pi * x[5], energy)
             weight *= eemumu.muon_pair(x[6:], SQRT_S, one, two, out)
-        else:
-            weight = 0.0
         own.append(weight if weight > 0 and in_eemumu_region(out[0], out[1]) else 0.0)
     other = [_flat_eemumu(rng, energy) for _ in range(80_000)]
     a, b = np.array(own), np.array(other)
