@@ -1,11 +1,14 @@
 """Cross sections against published numbers and against integrations that share no code."""
 
+import numba
 import numpy as np
 import pytest
 
 from selection.beams import MUON_MASS_GEV, SUPERKEKB, cm_matrix
 from simulation import eemumu, mumugamma
 from simulation.couplings import ALPHA, FB_GEV2, running
+from simulation.detector import electron_missed
+from simulation.frames import lab_matrix
 from simulation.grid import Shape, adapted_strata
 from simulation.signal import signal_draws
 from simulation.taupair import tau_pairs
@@ -197,3 +200,70 @@ def _lab(p, pair, mass2):
     e = np.sqrt(mass2) / 2
     bp = velocity @ p
     return np.array([*(p + velocity * (gamma**2 / (gamma + 1) * bp + gamma * e)), gamma * (e + bp)])
+
+
+@numba.njit
+def _plain_eemumu(x, sqrt_s, to_lab):
+    """Weights [fb] with nothing but logarithms of energies and t: same region, electrons missed."""
+    weight, out = np.zeros(len(x)), np.empty((4, 4))
+    for i in range(len(x)):
+        w1, w2, w = eemumu.photon_energies(x[i, 0], x[i, 1], sqrt_s, 0.1)
+        t1, weight1 = eemumu.log_t(x[i, 2], w1, 0.5 * sqrt_s, 0.0, 1.0)
+        t2, weight2 = eemumu.log_t(x[i, 4], w2, 0.5 * sqrt_s, 0.0, 1.0)
+        if weight1 <= 0 or weight2 <= 0:
+            continue
+        one = eemumu.leg_at(t1, w1, 2 * np.pi * x[i, 3], 0.5 * sqrt_s)
+        two = eemumu.leg_at(t2, w2, 2 * np.pi * x[i, 5], 0.5 * sqrt_s)
+        w *= weight1 * weight2 * eemumu.muon_pair(x[i, 6:], sqrt_s, one, two, out)
+        pair = out[0] + out[1]
+        if w > 0 and np.hypot(pair[0], pair[1]) > eemumu.MIN_DIMUON_PT_GEV:
+            weight[i] = w
+            for j in (2, 3):
+                p = to_lab @ out[j]
+                theta = np.arctan2(np.hypot(p[0], p[1]), p[2])
+                weight[i] *= electron_missed(theta)
+    return weight
+
+
+def _rate(integrand, shape, n, seed):
+    """(sum over strata, its error), from adapted grids."""
+    total, variance, rng = 0.0, 0.0, np.random.default_rng(seed)
+    for index, stratum in enumerate(adapted_strata(integrand, shape)):
+        if stratum.share > 0:
+            x, jacobian = stratum.points(rng, round(n * stratum.share))
+            w = integrand(rng, index, x) * jacobian
+            total, variance = total + w.mean(), variance + w.var() / len(w)
+    return total, variance**0.5
+
+
+def test_the_strata_of_eemumu_hold_the_rate_of_plain_coordinates():
+    """The thresholds, levers and thirds of the sampling change where points go, not the rate."""
+    to_lab = lab_matrix(SUPERKEKB)
+
+    def strata(_, index, x):
+        energy = np.full(len(x), SQRT_S)
+        return eemumu.eemumu_draws(x, stratum=index, sqrt_s_gev=energy, to_lab=to_lab)[1]
+
+    found, error = _rate(strata, eemumu.STRATA, 2_000_000, 6)
+    shape = Shape(n_strata=1, n_dim=8, rounds=(100_000, 200_000, 300_000, 400_000))
+    plain, plain_error = _rate(
+        lambda _, __, x: _plain_eemumu(x, SQRT_S, to_lab), shape, 2_000_000, 7
+    )
+    assert np.hypot(error, plain_error) < 0.01 * found
+    assert abs(found - plain) < 3 * np.hypot(error, plain_error)
+
+
+def test_the_least_photon_energy_is_that_of_the_muon_threshold():
+    """Four-momenta of both legs at the end of the interval add up to W = 2 m_mu."""
+    energy, rng = SQRT_S / 2, np.random.default_rng(9)
+    for _ in range(50):
+        w_hard, phi, pt = rng.uniform(0.1, 3), rng.uniform(0, 6), rng.uniform(0.02, 0.5)
+        t = eemumu.log_t(rng.random(), w_hard, energy, 0.002, 0.02)[0]
+        one = eemumu.leg_at(t, w_hard, phi, energy)
+        both = np.array([one[3][0] + pt, one[3][1]])
+        w, _ = eemumu.beyond_threshold(0.0, pt, both @ both, one[1], energy)
+        e = energy - w
+        k = np.sqrt(e**2 - eemumu.ELECTRON_MASS_GEV**2 - pt**2)
+        pz = one[1][2] - (np.sqrt(energy**2 - eemumu.ELECTRON_MASS_GEV**2) - k)
+        W2 = (w_hard + w) ** 2 - both @ both - pz**2
+        assert W2 == pytest.approx(4 * MUON_MASS_GEV**2, abs=1e-9)
