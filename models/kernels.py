@@ -14,7 +14,8 @@ on one core. Hidden widths are padded to multiples of four with neurons whose we
 their gradients are exactly zero, and every loop below works on four rows at a time.
 
 All compiled code is in this one file: numba's disk cache notices changes of the file a function
-is in, not of those it calls.
+is in, not of those it calls. Functions called here are inlined by force: a process that compiles
+would else call another copy of them, with other roundings, than one that reads the cache.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _offsets(width1, width2):  # type: ignore[no-untyped-def]
     return b1, w2, b2, w3, w3 + width2
 
 
-@njit(**_OPTIONS)
+@njit(**_OPTIONS, forceinline=True)
 def _forward(x, theta, m, h1, h2, z, rows1, rows2):  # type: ignore[no-untyped-def]
     width1, width2 = len(rows1), len(rows2)
     B1, W2, B2, W3, B3 = _offsets(width1, width2)
@@ -167,7 +168,7 @@ def _forward(x, theta, m, h1, h2, z, rows1, rows2):  # type: ignore[no-untyped-d
         z[e] = u
 
 
-@njit(**_OPTIONS)
+@njit(**_OPTIONS, forceinline=True)
 def _backward(x, theta, m, h1, h2, d, gradient, rows1, rows2):  # type: ignore[no-untyped-def]
     """Adds to gradient; d = w dq/dz; h2 is overwritten with d/d(input of layer 2)."""
     width1, width2 = len(rows1), len(rows2)

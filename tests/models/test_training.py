@@ -1,5 +1,6 @@
 """Laws of training: it resumes to the bit, says what goes wrong, and reports honest losses."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -117,6 +118,27 @@ def test_a_process_killed_outright_resumes_with_the_same_bits(tmp_path, monkeypa
     assert first[0].stage == "punzi"  # it went on, and did not begin anew
     assert first[0].epoch > 100
     assert same_bits(resumed, scope["run"](None))
+
+
+def test_a_process_that_compiles_gives_the_bits_of_one_that_reads_the_cache(tmp_path):
+    hashed = (
+        "import hashlib\nnetwork = run(None).punzi\n"
+        "flat = b''.join(p.detach().numpy().tobytes() for p in network.parameters())\n"
+        "print(hashlib.sha256(flat).hexdigest())"
+    )
+    command = [sys.executable, "-c", f"{VICTIM}\n{hashed}"]
+    cold, warm = (
+        subprocess.run(
+            command,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            cwd=Path(training.__file__).parents[1],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    )
+    assert len(cold) == 65
+    assert cold == warm
 
 
 def test_threads_do_not_change_a_bit(toy_sets, uninterrupted):
