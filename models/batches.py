@@ -97,11 +97,11 @@ def stratified_batches(
         shuffled.group_start[:-1, None] + count[:, None] * slices // n_batches
         for slices in (deal, deal + 1)
     )  # (n_groups, n_batches)
-    for batch in range(n_batches):
-        n_batch = end[:, batch] - begin[:, batch]
-        scale = np.where(count >= n_batches, count / np.maximum(n_batch, 1), n_batches)
-        events = replace(shuffled.whole, start=begin[:, batch], stop=end[:, batch])
-        yield Batch(events, scale)
+    scale = np.where(
+        count[:, None] >= n_batches, count[:, None] / np.maximum(end - begin, 1), n_batches
+    )
+    for start, stop, factor in zip(begin.T, end.T, np.ascontiguousarray(scale.T), strict=True):
+        yield Batch(replace(shuffled.whole, start=start, stop=stop), factor)
 
 
 def random_batches(data: TrainingSet, batch_size: int, seed: tuple[int, ...]) -> Iterator[Batch]:

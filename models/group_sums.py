@@ -125,9 +125,11 @@ def fused_sums(
 
         for _ in over(task, _tasks(pieces.bounds) if over is not map else [slice(None)]):
             pass
-    total = np.zeros((events.n_groups, out.shape[1]))
-    if len(out):
-        total[pieces.group[pieces.first]] = np.add.reduceat(out, pieces.first, axis=0)
+    total = out
+    if len(pieces.first) < len(out) or len(out) < events.n_groups:
+        total = np.zeros((events.n_groups, out.shape[1]))
+        if len(out):
+            total[pieces.group[pieces.first]] = np.add.reduceat(out, pieces.first, axis=0)
     return np.ascontiguousarray(total[:, 0]), total[:, 1:]
 
 

@@ -65,18 +65,18 @@ class GroupedEvents:
     @cached_property
     def pieces(self) -> Pieces:
         """The runs cut to at most PIECE events."""
-        if np.max(self.stop - self.start, initial=0) <= PIECE:  # as in most batches: nothing to cut
-            bounds, group = np.stack([self.start, self.stop], axis=1), self.group
-            first = np.flatnonzero(np.diff(group, prepend=-1))
-            return Pieces(bounds, group, self.target[group], first)
-        n_pieces = -(-(self.stop - self.start) // PIECE)
-        run = np.repeat(np.arange(len(self.group)), n_pieces)
-        nth = np.arange(len(run)) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
-        begin = self.start[run] + nth * PIECE
-        bounds = np.stack([begin, np.minimum(begin + PIECE, self.stop[run])], axis=1)
-        group = self.group[run]
-        first = np.flatnonzero(np.diff(group, prepend=-1))
-        return Pieces(bounds, group, self.target[group], first)
+        length = self.stop - self.start
+        bounds, group = np.stack([self.start, self.stop], axis=1), self.group
+        if length.max(initial=0) > PIECE:  # never in small batches
+            n_pieces = -(-length // PIECE)
+            run = np.repeat(np.arange(len(group)), n_pieces)
+            nth = np.arange(len(run)) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
+            begin = self.start[run] + nth * PIECE
+            bounds = np.stack([begin, np.minimum(begin + PIECE, self.stop[run])], axis=1)
+            group = group[run]
+        if len(group) == self.n_groups and (group == np.arange(self.n_groups)).all():
+            return Pieces(bounds, group, self.target, group)
+        return Pieces(bounds, group, self.target[group], np.flatnonzero(np.diff(group, prepend=-1)))
 
 
 @dataclass(frozen=True)
