@@ -107,19 +107,33 @@ def stratified_batches(
 def random_batches(data: TrainingSet, batch_size: int, seed: tuple[int, ...]) -> Iterator[Batch]:
     """ceil(n / batch_size) batches; the last one may be smaller."""
     n = len(data)
+    order = random_order(n, seed)
+    features, weight, edges = _dealt(
+        data.features, data.weight, data.group_start, order, batch_size
+    )
+    whole = replace(data.whole, features=features, weight=weight)
+    for edge in edges:
+        events = replace(whole, start=edge[:-1], stop=edge[1:])
+        yield Batch(events, np.full(data.n_groups, n / (edge[-1] - edge[0])))
+
+
+@njit(cache=True, nogil=True)
+def _dealt(features, weight, group_start, order, batch_size):  # type: ignore[no-untyped-def]
+    """Events by batch, inside a batch by group, and the edges (n_batches, n_groups + 1)."""
+    n, n_groups = len(order), len(group_start) - 1
     label = np.empty(n, np.uint32)
-    label[random_order(n, seed)] = np.arange(n) // batch_size
-    order = np.argsort(label, kind="stable")  # by batch, inside a batch by group
-    group = np.repeat(np.arange(data.n_groups, dtype=np.int32), np.diff(data.group_start))
-    for at in range(0, n, batch_size):
-        rows = order[at : at + batch_size]
-        edges = np.searchsorted(group[rows], np.arange(data.n_groups + 1))
-        events = GroupedEvents(
-            features=np.ascontiguousarray(data.features[:, rows]),
-            weight=data.weight[rows],
-            group=np.arange(data.n_groups),
-            start=edges[:-1],
-            stop=edges[1:],
-            target=data.target,
-        )
-        yield Batch(events, np.full(data.n_groups, n / len(rows)))
+    for k in range(n):
+        label[order[k]] = k // batch_size
+    place = np.arange(0, n, batch_size)
+    edges = np.empty((len(place), n_groups + 1), np.int64)
+    edges[:, 0] = place
+    x, w = np.empty_like(features), np.empty_like(weight)
+    for g in range(n_groups):
+        for i in range(group_start[g], group_start[g + 1]):
+            at = place[label[i]]
+            place[label[i]] += 1
+            w[at] = weight[i]
+            for k in range(len(features)):
+                x[k, at] = features[k, i]
+        edges[:, g + 1] = place
+    return x, w, edges
