@@ -27,6 +27,10 @@ bench: $(READY)  ## measure speed as ratios, side by side (about ten minutes)
 paper: $(READY)  ## the study of the paper: simulation, ten networks, all figures (hours)
 	$(BIN)/punzi simulate -c paper.yaml
 	$(BIN)/punzi run -c paper.yaml -r paper
+	$(BIN)/punzi simulate -c paper-fresh.yaml
+	$(BIN)/punzi confirm -c paper-fresh.yaml -r paper
+	$(BIN)/punzi batches -c paper.yaml -r published --set preset=paper
+	$(BIN)/punzi run -c paper.yaml -r published --set preset=paper --set evaluation.xgboost=false
 
 clean:  ## remove generated data, runs and the environment
 	rm -rf $(VENV) data runs .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -34,13 +34,16 @@ def test_the_example_in_the_readme_is_a_valid_configuration():
     assert len(config.signal[1].masses) == 89
 
 
-@pytest.mark.parametrize("name", ["datasets.yaml", "paper.yaml"])
+@pytest.mark.parametrize("name", ["datasets.yaml", "paper.yaml", "paper-fresh.yaml"])
 def test_the_shipped_configurations_are_valid(name):
     assert len(load(ROOT / name).signal[1].masses) == 89
 
 
 def commands():
+    """Of the pages that tests/test_tutorial.py does not run: these want a cluster."""
     for page in PAGES:
+        if page.name in ("README.md", "tutorial.md", "apply.md"):
+            continue
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.S):
             for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
