@@ -5,7 +5,8 @@
     ratio:                   data / sum of backgrounds, band: relative error of the simulation
 
 Signal is drawn as lines from zero, not stacked, so that its shape can be seen; its height is the
-cross section in the legend.
+cross section in the legend. A line ends at the first empty bin on either side of its peak: single
+events far out in the tail would be a fence of spikes on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -147,9 +148,20 @@ def _overlay(ax: Axes, signals: Sequence[SignalOverlay]) -> None:
         colour, line = SIGNAL_LINES[i % len(SIGNAL_LINES)]
         h = signal.histogram
         ax.stairs(
-            h.values(), h.axes[0].edges, color=colour, linestyle=line, linewidth=1.1,
+            connected(h.values()), h.axes[0].edges, color=colour, linestyle=line, linewidth=1.1,
             label=signal.text,
         )  # fmt: skip
+
+
+def connected(values: Floats) -> Floats:
+    """The bins around the highest one up to the first empty bin on either side; nan elsewhere."""
+    peak = int(np.argmax(values))
+    empty = np.flatnonzero(values <= 0)
+    first = empty[empty < peak].max(initial=-1) + 1
+    stop = empty[empty > peak].min(initial=len(values))
+    shown = np.full(len(values), np.nan)
+    shown[first:stop] = values[first:stop]
+    return shown
 
 
 def _points(ax: Axes, data: hist.Hist, *, scale: Floats | None) -> None:

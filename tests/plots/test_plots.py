@@ -23,7 +23,7 @@ from plots.reach import cuts_by_mass, efficiency_and_background, reach
 from plots.resolution import peak_fit, width_by_mass
 from plots.score_map import score_map
 from plots.sketch import network_sketch
-from plots.spectrum import SignalOverlay, before_and_after, recoil_spectrum
+from plots.spectrum import SignalOverlay, before_and_after, connected, recoil_spectrum
 from plots.style import Label, histogram_rows, per_bin, save
 
 LABEL = Label(luminosity_inv_fb=50.0)
@@ -81,7 +81,7 @@ def test_signal_is_not_stacked_and_its_cross_section_is_in_the_legend():
     overlay = SignalOverlay(signal, mass_gev=3.0, cross_section_fb=12.5)
     ax = recoil_spectrum({"taupair": spectrum(1)}, signals=[overlay], label=LABEL).axes[0]
     line = next(p for p in ax.patches if "12.5 fb" in str(p.get_label()))
-    assert line.get_data().values == pytest.approx(signal.values())
+    assert np.nan_to_num(line.get_data().values) == pytest.approx(signal.values())
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
     assert any("3 GeV" in t and "12.5 fb" in t for t in texts)
 
@@ -309,3 +309,10 @@ def test_the_label_never_claims_approval_and_settings_of_the_reader_stay():
     texts = " ".join(t.get_text() for t in figure.findobj(mpl.text.Text))
     assert "Pseudo-data (own work)" in texts
     assert not re.search("preliminary|approved", texts, re.IGNORECASE)
+
+
+def test_a_signal_line_ends_at_the_first_empty_bins_around_its_peak():
+    values = np.array([1.0, 0, 2, 3, 9, 4, 0, 1, 0])
+    nan = np.nan
+    np.testing.assert_array_equal(connected(values), [nan, nan, 2, 3, 9, 4, nan, nan, nan])
+    np.testing.assert_array_equal(connected(values[2:6]), values[2:6])
