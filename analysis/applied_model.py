@@ -91,7 +91,7 @@ def load_applied(
     files = model_files(paths)
     models = tuple(load_model(file) for file in files)
     for file, model in zip(files, models, strict=True):
-        _refuse_foreign(file, model)
+        refuse_foreign(file, model)
         _refuse_unequal(files[0], models[0], file, model, any_cut=cut is not None)
     conditions = models[0].conditions
     beams = _record(Beams, conditions.beams, files[0], "beams")
@@ -124,7 +124,8 @@ def refuse_energy(sqrt_s_gev: float, model_gev: float, *, where: str) -> None:
         raise ApplyError(msg)
 
 
-def _refuse_foreign(file: Path, model: TrainedModel) -> None:
+def refuse_foreign(file: Path, model: TrainedModel) -> None:
+    """Stop if the inputs of the network are not those that we compute."""
     if model.features != FEATURES or model.frame != FRAME:
         msg = (
             f"{file} was trained with the features {', '.join(model.features)} in the frame "

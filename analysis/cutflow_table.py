@@ -26,10 +26,11 @@ def print_cutflow(path: Path, signal: str) -> None:
     """Weighted events (efficiency for signal) after each cut, and the raw rows left at the end."""
     flows = json.loads(path.read_text())
     names = shown_datasets(flows, signal)
-    table = Table(title="Cutflow: events at the target luminosity", title_justify="left")
-    table.add_column("after cut")
+    title = "Cutflow: events at the target luminosity, signal: share of the generated"
+    table = Table(title=title, title_justify="left", padding=(0, 0))
+    table.add_column("after cut", overflow="fold")
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(name.replace("/", " "), justify="right", overflow="fold", min_width=7)
     cuts = flows[names[0]]["cuts"] if names else []
     for i, cut in enumerate(cuts):
         table.add_row(cut, *(f"{flows[n]['events'][i]:.4g}" for n in names))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.applied_model import ApplyError
+from analysis.applied_model import ApplyError, refuse_foreign
 from analysis.runs import write_text
 from models.export import basf2_recipe, export_onnx
 from models.trained import load_model
@@ -18,6 +18,7 @@ def export_model(model: Path, output: Path, *, overwrite: bool) -> tuple[Path, P
     """Write both files and return their paths; nothing is replaced unless asked."""
     recipe = output.with_suffix(".basf2.py")
     trained = load_model(model)
+    refuse_foreign(model, trained)  # its names would stand in the text as code
     for path in (output, recipe):
         if path.is_dir():
             msg = f"{path} is a folder; name the file, for example {path / 'net.onnx'}"

@@ -1,6 +1,7 @@
 """`punzi export`: one ONNX file and the text that says how basf2 computes its inputs."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,3 +83,14 @@ def test_a_damaged_model_or_a_folder_as_target_is_refused(net, tmp_path, punzi):
     assert code == 1
     assert "damaged" in err
     assert [p.name for p in tmp_path.iterdir()] == [net.name]
+
+
+@pytest.mark.parametrize(
+    "strange", [{"frame": "cm\nprint('hi')  #"}, {"features": ("a", 'b")', "c", "d")}]
+)
+def test_names_of_a_foreign_model_do_not_become_code(net, tmp_path, punzi, strange):
+    save_model(replace(load_model(net), **strange), net)
+    code, _, err = punzi("export", str(net), "-o", str(tmp_path / "new/net.onnx"))
+    assert code == 1
+    assert "was trained with the features" in " ".join(err.split())
+    assert not (tmp_path / "new").exists()

@@ -18,7 +18,10 @@ BASF2_NAMES = [
     ("v[0]{1}", "v__so0__sc__co1__cc"),
     ("__event__", "__event__"),
     ("muonID_noSVD", "muonID_noSVD"),
-    ('formula("x"; μ)', "formula__box__sp__bc"),
+    ("passesCut(muonID!=1)", "passesCut__bomuonID__em__eq1__bc"),
+    ('formula("x"; μ)', "formula__bo__dqx__dq__sm__sp__bc"),
+    ("a&b|c~d@e'f", "a__amb__pic__tid__ate__sqf"),
+    ("€", ""),
 ]
 
 
