@@ -35,7 +35,7 @@ from analysis.spectra import (
 )
 
 RECORD = "provenance"
-ROWS_PER_BASKET = 125_000
+ROWS_PER_BASKET = 500_000
 METADATA = "metadata"  # of the input, as our simulation writes it
 
 

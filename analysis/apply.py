@@ -8,8 +8,10 @@ after the other; after an interrupt the same call keeps the finished ones and go
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial, reduce
 from importlib.metadata import version
@@ -40,9 +42,12 @@ from analysis.spectra import empty_spectra, summed
 
 log = logging.getLogger(__name__)
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
 
 def apply_model(request: Request, how: Execution) -> list[Applied]:
     """Score all files; what was found in each, in the order given."""
+    _keep_freed_memory()
     config = None if request.config is None else load(request.config)
     applied = load_applied(request.models, config=config, cut=request.cut)
     try:
@@ -61,6 +66,16 @@ def apply_model(request: Request, how: Execution) -> list[Applied]:
     results = [made.get(job.input) or done[job.input] for job in jobs]
     _write_summary(request.output, applied, results, stamp)
     return results
+
+
+def _keep_freed_memory() -> None:
+    """Ask glibc to keep the arrays of one piece for the next, where there is glibc.
+
+    It hands them back to the system else, and gets zeroed pages again: 20 ns per event.
+    """
+    with suppress(OSError, TypeError, AttributeError):
+        for parameter, size in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 256 << 20)):
+            ctypes.CDLL(None).mallopt(parameter, size)
 
 
 def _processed(applied: AppliedModel, jobs: Sequence[Job], how: Execution) -> list[Applied]:

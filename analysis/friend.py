@@ -31,13 +31,14 @@ from selection.beams import FloatArray
 from selection.features import event_kinematics
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
 from selection.preselection import candidate_mask, named_cuts
-from selection.table import FEATURES
+from selection.table import FEATURES, IntArray
 from selection.windows import MassWindows
 
 Columns = dict[str, npt.NDArray[Any]]
 
 INPUT, CANDIDATE, PRESELECTION, BEAMS = (np.uint8(bit) for bit in (1, 2, 4, 8))
 TREE = "punzi"
+BLOCK_ROWS = 100_000
 CELLS = 4096
 
 
@@ -75,12 +76,27 @@ def friend_types(n_models: int) -> dict[str, np.dtype[Any]]:
 
 
 def friend_columns(applied: AppliedModel, columns: Mapping[str, FloatArray]) -> Columns:
-    """Columns (n,) of the ntuple -> branches (n,) of the friend tree."""
+    """Columns (n,) of the ntuple -> branches (n,) of the friend tree, in ROOT's byte order.
+
+    Block by block: what is needed only on the way stays in the cache. The bytes are turned while
+    the results are put together, here in the workers, and not once more by the one writer.
+    """
+    n = len(next(iter(columns.values())))
+    types = friend_types(len(applied.models))
+    friend = {name: np.empty(n, kind.newbyteorder(">")) for name, kind in types.items()}
+    for start in range(0, n, BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        block = _block(applied, {name: values[rows] for name, values in columns.items()})
+        for name, values in block.items():
+            friend[name][rows] = values
+    return friend
+
+
+def _block(applied: AppliedModel, columns: Mapping[str, FloatArray]) -> Columns:
     kinematics = event_kinematics(columns, applied.beams)
     flag = _flags(applied, columns, kinematics)
     mass2 = kinematics.recoil_mass2_gev2
-    n_good = len(flag) - int(np.count_nonzero(flag))
-    score, *spread = _scores(applied, kinematics.features, flag, n_good)
+    score, *spread = _scores(applied, kinematics.features, np.flatnonzero(flag == 0))
     first, last = inclusive_span(applied.models[0].windows, mass2)
     return {
         "recoil_mass2": mass2,
@@ -96,19 +112,18 @@ def friend_columns(applied: AppliedModel, columns: Mapping[str, FloatArray]) -> 
 
 def counts(friend: Columns) -> Counts:
     """How many entries have each flag, and how many pass."""
-    of_flag = np.bincount(friend["flag"], minlength=16)
-    values = np.arange(16)
-
-    def having(bit: np.uint8) -> int:
-        return int(of_flag[(values & bit) > 0].sum())
-
+    flag = friend["flag"]
+    bad_input, candidate, preselection, beams, any_flag = (
+        int(np.count_nonzero(flag & bits))
+        for bits in (INPUT, CANDIDATE, PRESELECTION, BEAMS, np.uint8(255))
+    )
     return Counts(
-        entries=len(friend["flag"]),
-        bad_input=having(INPUT),
-        candidate=having(CANDIDATE),
-        preselection=having(PRESELECTION),
-        beams=having(BEAMS),
-        selected=int(of_flag[0]),
+        entries=len(flag),
+        bad_input=bad_input,
+        candidate=candidate,
+        preselection=preselection,
+        beams=beams,
+        selected=len(flag) - any_flag,
         passing=int(np.count_nonzero(friend["pass"])),
     )
 
@@ -139,75 +154,56 @@ def _flags(
 
 
 def _scores(
-    applied: AppliedModel, features: FloatArray, flag: npt.NDArray[np.uint8], n_good: int
+    applied: AppliedModel, features: FloatArray, good: IntArray
 ) -> tuple[npt.NDArray[np.float32], ...]:
-    """Mean score (n,) and, for an ensemble, its spread; only entries with flag 0 are computed."""
-    inputs = np.empty((n_good, len(FEATURES)), features.dtype)
-    _gather(features, flag, inputs)
+    """Mean score (n,) and, for an ensemble, its spread; only the `good` entries are computed."""
+    inputs = features.take(good, axis=1).T
     found = (
         mean_and_spread(applied.models, inputs)
         if len(applied.models) > 1
         else (applied.models[0].score(inputs),)
     )
-    everywhere = tuple(np.empty(len(flag), np.float32) for _ in found)
+    everywhere = tuple(np.full(features.shape[1], np.nan, np.float32) for _ in found)
     for values, target in zip(found, everywhere, strict=True):
-        _scatter(values, flag, target)
+        target[good] = values
     return everywhere
-
-
-@nb.njit(nogil=True, cache=True)
-def _gather(features, flag, inputs):  # type: ignore[no-untyped-def]
-    row = 0
-    for i in range(len(flag)):
-        if flag[i] == 0:
-            for k in range(features.shape[0]):
-                inputs[row, k] = features[k, i]
-            row += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def _scatter(values, flag, target):  # type: ignore[no-untyped-def]
-    row = 0
-    for i in range(len(flag)):
-        target[i] = np.nan
-        if flag[i] == 0:
-            target[i] = values[row]
-            row += 1
 
 
 def inclusive_span(
     windows: MassWindows, mass2_gev2: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]:
-    """First and last window of each entry, -1 if none: `window_span`, ten times as fast.
+    """First and last window of each entry, -1 if none: `window_span`, many times as fast.
 
-    A table over equal cells of M_rec2 says where to begin; comparisons with the edges decide.
+    The cell of a number, int((m - low[0]) * scale), never falls as the number grows. Edges in lower
+    cells than that of m are therefore below m: a table counts them, comparisons do the rest.
     """
     low, high = windows.low_gev2, windows.high_gev2
-    first, last = (np.full(len(mass2_gev2), -1, np.int16) for _ in range(2))
+    first, last = np.full((2, len(mass2_gev2)), -1, np.int16)
     if len(windows) == 0:
         return first, last
-    cells = np.linspace(low[0], high[-1], CELLS + 1)
-    begin = [np.searchsorted(edges, cells).astype(np.int64) for edges in (high, low)]
-    _span(mass2_gev2, low, high, begin[0], begin[1], first, last)
+    scale = CELLS / (high[-1] - low[0])
+    below = [
+        np.bincount(((edges - low[0]) * scale).astype(np.int64) + 1, minlength=CELLS + 1)
+        .cumsum()
+        .astype(np.int16)
+        for edges in (low, high)
+    ]
+    _span(mass2_gev2, low, high, below[0], below[1], scale, first, last)
     return first, last
 
 
 @nb.njit(nogil=True, cache=True)
-def _span(mass2, low, high, begin_high, begin_low, first, last):  # type: ignore[no-untyped-def]
-    n, scale = len(low), CELLS / (high[-1] - low[0])
+def _span(mass2, low, high, below_low, below_high, scale, first, last):  # type: ignore[no-untyped-def]
+    n = len(low)
     for i in range(len(mass2)):
         m = mass2[i]
         if not low[0] < m < high[-1]:
             continue
-        cell = min(int((m - low[0]) * scale), CELLS - 1)
-        a, b = begin_high[cell], begin_low[cell]
-        while a > 0 and high[a - 1] > m:  # rounding may give the next cell
-            a -= 1
-        while a < n and high[a] <= m:
+        cell = int((m - low[0]) * scale)
+        a, b = below_high[cell], below_low[cell]
+        while high[a] <= m:  # m < high[-1] ends it
             a += 1
-        while b > 0 and low[b - 1] >= m:
-            b -= 1
         while b < n and low[b] < m:
             b += 1
-        if a < b:
-            first[i], last[i] = a, b - 1
+        first[i] = a if a < b else -1  # no branch: between two windows it could not be guessed
+        last[i] = b - 1 if a < b else -1

@@ -18,8 +18,9 @@ from analysis.apply import apply_model
 from analysis.apply_plan import Request, models_and_ntuples
 from analysis.cli import main
 from analysis.friend import inclusive_span
-from analysis.histograms import load_json
+from analysis.histograms import AXES, load_json
 from analysis.select import Execution
+from analysis.spectra import add_weights, counted, empty_spectra
 from models.model_file import ModelFileError
 from models.network import PunziNet
 from models.trained import Conditions, from_network, load_model, save_model
@@ -168,6 +169,20 @@ def test_data_need_neither_truth_nor_weights_nor_beams(samples, net, tmp_path):
     assert np.array_equal(bare["pass"], full["pass"])
     # the ntuple's own beams are the configured ones up to rounding
     assert bare["recoil_mass2"] == pytest.approx(full["recoil_mass2"], abs=1e-9)
+
+
+def test_entries_are_counted_in_the_bins_of_hist():
+    mass2 = np.random.default_rng(1).uniform(-10, 120, 10_000)
+    edges = np.concatenate([AXES["recoil_mass2"].edges, AXES["recoil_mass"].edges ** 2, [-0.0]])
+    mass2 = np.concatenate([mass2, edges, np.nextafter(edges, -9), np.nextafter(edges, 999)])
+    passing = np.arange(len(mass2)) % 3 == 0
+    spectra, expected = counted(mass2.astype(">f8"), passing), empty_spectra()
+    add_weights(expected, mass2, passing, np.ones(len(mass2)))
+    for stage in expected:
+        for name in ("recoil_mass2", "recoil_mass"):
+            entries = expected[stage][name].values(flow=True)
+            assert spectra[stage][name] == expected[stage][name]
+            assert np.array_equal(spectra[stage][f"{name}_raw"].values(flow=True), entries)
 
 
 CONFIG = """
