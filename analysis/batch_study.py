@@ -18,7 +18,7 @@ from analysis.config import Configuration
 from analysis.console import Advance, progress
 from analysis.runs import RunFolder, code_digest, digest, write_json
 from analysis.train import Prepared, split_sets
-from models.results import LossHistory, to_json
+from models.results import LossHistory, punzi_loss_name, to_json
 from models.settings import TrainingSettings
 from models.training import Progress, TrainingDiverged, train
 from models.training_set import TrainingSet
@@ -89,7 +89,7 @@ def _histories(
         return []
     checkpoint.unlink(missing_ok=True)
     rows = result.history.of_stage(1)
-    loss = r"ln of mean $\sigma_{min}$ / fb" if settings.log_loss else r"$\sigma_{min}$ [fb]"
+    loss = punzi_loss_name(log=settings.log_loss)
     if result.status == "failed":
         log.warning("batch size %s failed: %s", label, "; ".join(result.reasons))
         label += " (failed)"

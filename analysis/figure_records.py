@@ -21,7 +21,14 @@ from analysis.reference_widths import REFERENCE_WIDTHS
 from analysis.runs import RunFolder
 from analysis.train import load_history
 from models.history import History
-from models.results import Floats, LossHistory, PeakFit, WidthsByMass, from_json
+from models.results import (
+    Floats,
+    LossHistory,
+    PeakFit,
+    WidthsByMass,
+    from_json,
+    punzi_loss_name,
+)
 from plots.spectrum import SignalOverlay
 from selection.resolution import TAIL_POWER, WIDTH_RATIO, WidthCurve, WidthFit, peak_density
 from selection.table import FEATURES, BoolArray, EventTable
@@ -139,7 +146,7 @@ def loss_histories(run: RunFolder, networks: int) -> dict[str, list[LossHistory]
         about = load_history(run, i)
         columns = {name: np.array(column, float) for name, column in about["history"].items()}
         history = History(**columns)
-        punzi = r"ln of mean $\sigma_{min}$ / fb" if about["log_loss"] else r"$\sigma_{min}$ [fb]"
+        punzi = punzi_loss_name(log=about["log_loss"])
         for number, stage in enumerate(about["stages"]):
             rows = history.of_stage(number)
             if len(rows) > 1:

@@ -102,6 +102,11 @@ class LossHistory:
     learning_rate: Floats
 
 
+def punzi_loss_name(*, log: bool) -> str:
+    """Axis text of the Punzi-loss in its two forms."""
+    return r"ln of power mean of $\sigma_{min}$/fb" if log else r"mean $\sigma_{min}$ [fb]"
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
     """Sum of weights in bins of network output before the sigmoid (x) and recoil mass (y)."""

@@ -25,11 +25,11 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-u
 
 from models.results import DecisionBoundary
 from plots.sketch import FEATURE_TEXT
-from plots.style import BLUE, COLUMN_IN, GREY, ORANGE, PURPLE, RED, Label, in_style
+from plots.style import BLUE, COLUMN_IN, GREY, PURPLE, RED, Label, in_style
 
 Floats = npt.NDArray[np.float64]
 AXES = ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min")
-MARKS = (("o", BLUE), ("^", ORANGE), ("s", PURPLE), ("D", RED))
+MARKS = (("o", RED), ("^", PURPLE), ("s", "black"), ("D", BLUE))  # colours as in the spectra
 
 
 @in_style
