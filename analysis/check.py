@@ -181,6 +181,10 @@ def _match_branches(tree: uproot.TTree, wanted: Wanted) -> tuple[dict[str, str],
         if not _is_number(tree[branch]):
             problems.append(f"branch {branch!r} is {tree[branch].typename}, expected one number")
             continue
+        if tree[branch].num_entries != tree.num_entries:  # a plan of rows that are not there
+            counts = f"{tree[branch].num_entries} entries, the tree {tree.num_entries}"
+            problems.append(f"is damaged: branch {branch!r} has {counts}; copy or make it again")
+            continue
         found[column] = branch
     return found, problems
 
