@@ -17,13 +17,16 @@ from pydantic import ConfigDict, Field, ValidationError, with_config
 from analysis.consistency import conflicts
 from analysis.samples import Sample, Signal, Strict
 from analysis.settings import Settings, resolved_settings
-from analysis.yaml_places import dotted, explain, line_of, listing, repeated_keys
+from analysis.yaml_places import MOST_PROBLEMS, dotted, explain, flaws, line_of, listing
 from selection.beams import Beams
 from selection.preselection import CandidatePolicy
 
 MAX_CONFIG_BYTES = 1_000_000
 
-with_config(ConfigDict(extra="forbid"))(Beams)
+# PyYAML raises plain errors too, for a value that does not fit its tag such as `!!bool maybe`
+NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
+
+with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(Beams)
 
 
 class ConfigError(Exception):
@@ -71,13 +74,13 @@ def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configurat
     """Check the text of a configuration; `where` names it in messages."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        repeats = repeated_keys(root)
-        raw = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        found = flaws(root)
+        raw = root and yaml.SafeLoader("").construct_document(root)
+    except NOT_YAML as error:
         msg = f"{where} is not valid YAML: {error}"
         raise ConfigError(msg) from None
-    if repeats:
-        raise ConfigError(listing(where, repeats))
+    if found:
+        raise ConfigError(listing(where, found))
     if not isinstance(raw, dict):
         msg = f"{where} must hold a mapping with the keys {', '.join(Configuration.model_fields)}"
         raise ConfigError(msg)
@@ -87,13 +90,16 @@ def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configurat
         config = Configuration.model_validate(raw)
     except ValidationError as error:
         schema = Configuration.model_json_schema()
-        problems = [explain(root, problem, schema) for problem in error.errors()]
-        raise ConfigError(listing(where, problems)) from None
+        all_problems = error.errors()
+        problems = [explain(root, problem, schema) for problem in all_problems[:MOST_PROBLEMS]]
+        raise ConfigError(listing(where, problems, len(all_problems))) from None
     except ValueError as error:
         msg = f"{where}, settings: {error}"
         raise ConfigError(msg) from None
-    found = conflicts(config.samples, config.columns, config.beams)
-    problems = [(line_of(root, place), f"{dotted(place)}: {text}") for place, text in found]
+    problems = [
+        (line_of(root, place), f"{dotted(place)}: {text}")
+        for place, text in conflicts(config.samples, config.columns, config.beams)
+    ]
     if problems:
         raise ConfigError(listing(where, problems))
     return config
@@ -108,10 +114,13 @@ def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
             msg = f"--set {text!r} must read section.key=value, for example windows.n_sigma=2"
             raise ConfigError(msg)
         try:
+            found = flaws(yaml.compose(value, Loader=yaml.SafeLoader))
             parsed = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError) as error:
+        except NOT_YAML as error:
             msg = f"--set {text!r}: the value is not valid YAML: {error}"
             raise ConfigError(msg) from None
+        if found:
+            raise ConfigError(listing(f"--set {text!r}", found))
         raw = _placed(raw, ["settings", *keys], parsed)
     return raw
 

@@ -10,7 +10,7 @@ from analysis.yaml_places import Place, unknown_name
 from selection.beams import MUON_MASS_GEV, Beams
 from selection.ntuple import DEFAULT_BRANCHES
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")  # what a file system takes
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 

@@ -41,6 +41,15 @@ class Dataset:
     scale_factors: dict[str, float] = field(default_factory=dict)
     duplicates_allowed: bool = False
 
+    def __post_init__(self) -> None:
+        weight = self.constant_weight * self.scale
+        if not 0 < weight < math.inf:
+            msg = (
+                f"a row of the sample {self.name} would count as {weight:g} events; correct its "
+                f"n_generated, luminosity_inv_fb or scale_factors"
+            )
+            raise ConfigError(msg)
+
     @property
     def name(self) -> str:
         """`taupair`, or `signal/0.1` for one mass."""
@@ -106,7 +115,11 @@ def matching_files(
         if "://" in name:
             found.append(name)
             continue
-        path = str(folder / Path(name).expanduser())
+        try:
+            path = str(folder / Path(name).expanduser())
+        except RuntimeError:
+            msg = f"the file {name} names a home folder that is not known here; write its full path"
+            raise ConfigError(msg) from None
         found += sorted(glob.glob(path, recursive=True)) or [path]  # noqa: PTH207  absolute globs
     repeated = [name for name, times in Counter(found).items() if times > 1]
     if repeated:

@@ -7,9 +7,9 @@ written beside it wins over the preset.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, with_config
+from pydantic import BaseModel, ConfigDict, Field, model_validator, with_config
 
 from models.sensitivity import Form
 from models.settings import (
@@ -23,13 +23,13 @@ from models.settings import (
 )
 from selection.preselection import Preselection
 
-with_config(ConfigDict(extra="forbid"))(Preselection)
+with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(Preselection)
 
 _BCE, _PUNZI = DEFAULT.stages
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class WindowSettings(_Section):
@@ -71,15 +71,17 @@ class TrainingSection(_Section):
     networks: int = Field(1, gt=0, le=1000, description="networks in the ensemble")
     seed: int = Field(1, ge=0, lt=2**31, description="network i starts from seed + i")
     validation_fraction: float = Field(0.2, gt=0, lt=1, description="share of events held out")
-    hidden: tuple[int, ...] = Field(DEFAULT.hidden, min_length=1, max_length=10)
+    hidden: tuple[Annotated[int, Field(gt=0, le=4096)], ...] = Field(
+        DEFAULT.hidden, min_length=1, max_length=10
+    )
     log_loss: bool = Field(
         DEFAULT.log_loss, description="log of the power mean of sigma_min, not its mean"
     )
     power: float = Field(
         DEFAULT.power, ge=0, le=10, description="of the power mean; 0: mean of log sigma_min"
     )
-    hypothesis_weights: tuple[float, ...] | None = Field(
-        None, description="weight of each trained mass in the loss; null: equal"
+    hypothesis_weights: tuple[Annotated[float, Field(ge=0)], ...] | None = Field(
+        None, min_length=1, description="weight of each trained mass in the loss; null: equal"
     )
     bce: StageSettings = _stage(_BCE)
     punzi: StageSettings = _stage(_PUNZI)
@@ -88,7 +90,7 @@ class TrainingSection(_Section):
 class EvaluationSettings(_Section):
     """Cuts and comparisons."""
 
-    single_cut: float | Literal["optimal"] = Field(
+    single_cut: Annotated[float, Field(ge=0, le=1)] | Literal["optimal"] = Field(
         0.5, description="one cut for all masses, or the one with the smallest mean sigma_min"
     )
     xgboost: bool = Field(False, description="train XGBoost for comparison (extra `baselines`)")
@@ -113,6 +115,11 @@ class Settings(_Section):
     evaluation: EvaluationSettings = EvaluationSettings()
     plots: PlotSettings = PlotSettings()
 
+    @model_validator(mode="after")
+    def _fits_the_training_loop(self) -> Settings:
+        self.training_settings()
+        return self
+
     def training_settings(self) -> TrainingSettings:
         """The settings of the training loop."""
         t = self.training
@@ -133,7 +140,8 @@ def resolved_settings(raw: Any) -> Any:
     """The `settings:` section as written, on top of its preset."""
     if not isinstance(raw, dict):
         return {} if raw is None else raw
-    preset = PRESETS.get(raw.get("preset", "default"), DEFAULT)
+    name = raw.get("preset")
+    preset = PRESETS.get(name, DEFAULT) if isinstance(name, str) else DEFAULT
     bce, punzi = (_stage(stage).model_dump() for stage in preset.stages)
     base = {
         "training": {

@@ -95,6 +95,10 @@ def train(run: RunFolder, config: Configuration, ready: Prepared, how: Execution
     section = config.settings.training
     sets = split_sets(config, ready)
     settings = config.settings.training_settings()
+    weights = settings.hypothesis_weights
+    if weights is not None and len(weights) != sets[0].n_masses:
+        msg = f"training.hypothesis_weights has {len(weights)} values for {sets[0].n_masses} masses"
+        raise TrainError(msg)
     stamp = digest(
         [part.fingerprint for part in sets], asdict(settings), code_digest("models", "selection")
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -11,8 +13,13 @@ import yaml
 Place: TypeAlias = tuple[str | int, ...]  # keys and indices from the top of the file
 
 
-def repeated_keys(root: yaml.Node | None) -> list[tuple[int, str]]:
-    """Keys written twice in one mapping: plain YAML would silently keep the last."""
+MOST_PROBLEMS = 100  # shown of one file; a wrong file may have one on every line
+
+
+def flaws(root: yaml.Node | None) -> list[tuple[int, str]]:
+    """What YAML allows and nobody means: keys written twice, of which it would keep the last, and
+    characters such as "\\0" or half of a surrogate pair, which no path and no page can hold.
+    """
     found: list[tuple[int, str]] = []
     stack, met = [root], set()
     while stack:
@@ -27,10 +34,16 @@ def repeated_keys(root: yaml.Node | None) -> list[tuple[int, str]]:
                 if name in seen:
                     found.append((key.start_mark.line + 1, f"{name!r} is given twice"))
                 seen.add(name)
-                stack.append(value)
+                stack += (key, value)
         elif isinstance(node, yaml.SequenceNode):
             stack.extend(node.value)
+        elif isinstance(node, yaml.ScalarNode) and not _is_text(node.value):
+            found.append((node.start_mark.line + 1, f"{node.value!r} has a control character"))
     return found
+
+
+def _is_text(value: str) -> bool:
+    return all(c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") for c in value)
 
 
 def line_of(root: yaml.Node | None, path: Place) -> int | None:
@@ -58,7 +71,8 @@ def explain(root: yaml.Node | None, problem: Any, schema: dict[str, Any]) -> tup
         text = "is required and missing"
     else:
         found = problem.get("input")
-        shown = f", found {found!r}"[:80] if not isinstance(found, dict) else ""
+        # reprlib: aliases may make a value of a few lines too large to be written out
+        shown = f", found {reprlib.repr(found)}"[:80] if not isinstance(found, dict) else ""
         text = problem["msg"].removeprefix("Value error, ") + shown
     shown_path = path[:2] + path[3:] if path[:1] == ("samples",) else path  # drop pydantic's tag
     return line_of(root, path), f"{dotted(shown_path)}: {text}"
@@ -101,9 +115,12 @@ def dotted(path: Place) -> str:
     return ".".join(str(part) for part in path) or "file"
 
 
-def listing(where: str, problems: Sequence[tuple[int | None, str]]) -> str:
+def listing(where: str, problems: Sequence[tuple[int | None, str]], total: int = 0) -> str:
+    """The problems by line; `total` counts those that are not among them too."""
+    total = max(total, len(problems))
     rows = [
         f"  {f'line {line}: ' if line else ''}{text}"
-        for line, text in sorted(problems, key=lambda problem: problem[0] or 0)
+        for line, text in sorted(problems, key=lambda problem: problem[0] or 0)[:MOST_PROBLEMS]
     ]
-    return f"{where} has {len(rows)} problem{'s' * (len(rows) > 1)}:\n" + "\n".join(rows)
+    more = [f"  ... and {total - len(rows)} more"] if total > len(rows) else []
+    return f"{where} has {total} problem{'s' * (total > 1)}:\n" + "\n".join([*rows, *more])
