@@ -71,6 +71,7 @@ def configure_logging(level: int) -> None:
     if stderr.is_terminal:  # elsewhere rich would fold long lines
         handler = RichHandler(level, stderr, show_path=False, show_time=False, show_level=False)
     handler.setFormatter(logging.Formatter("%(message)s"))
+    logging.raiseExceptions = False  # a full disk: log.txt stays behind without a traceback
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -81,7 +82,7 @@ def configure_logging(level: int) -> None:
 @contextlib.contextmanager
 def logging_to(path: Path) -> Iterator[None]:
     """Keep a copy of the log lines in the run folder."""
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)

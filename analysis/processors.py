@@ -27,6 +27,7 @@ from selection.keys import event_keys
 from selection.ntuple import KEY_BRANCHES
 from selection.preselection import (
     CandidatePolicy,
+    Cutflow,
     Preselection,
     candidate_mask,
     cutflow,
@@ -52,14 +53,18 @@ class SelectEvents(ProcessorABC):
     branches: Mapping[str, Mapping[str, str]]  # by data set
 
     def process(self, events: ak.Array) -> dict[str, dict[str, Any]]:
-        about = events.metadata
+        dataset, shard = events.metadata["dataset"], events.metadata["shard"]
         try:
-            found = self._select(read_columns(events, self.branches[about["dataset"]]), about)
+            selected, flow = self._select(read_columns(events, self.branches[dataset]), dataset)
         except Exception as error:  # one bad chunk must be named, not end the others
-            found = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}"}
-        return {about["shard"]: found}
+            return {shard: {"error": _first_line(error)}}
+        try:
+            write_shard(Path(self.skim) / shard, selected, flow)
+        except OSError as error:  # coffea would take a full disk for a bad input file
+            return {shard: {"unwritten": _first_line(error)}}
+        return {shard: {"histograms": shard_histograms(selected), "cutflow": flow}}
 
-    def _select(self, columns: Columns, about: Mapping[str, Any]) -> dict[str, Any]:
+    def _select(self, columns: Columns, dataset: str) -> tuple[Columns, Cutflow]:
         n = len(columns["mu_plus_px"])
         kinematics = event_kinematics(columns, self.beams)
         masks = named_cuts(self.preselection, columns, kinematics)
@@ -71,9 +76,11 @@ class SelectEvents(ProcessorABC):
             msg = f"the weight of {wrong} rows is not a finite number"
             raise ValueError(msg)
         passing, flow = cutflow(valid | candidate | masks, columns.get("weight", 1.0), n)
-        selected = selected_columns(about["dataset"], columns, kinematics, passing)
-        write_shard(Path(self.skim) / about["shard"], selected, flow)
-        return {"histograms": shard_histograms(selected), "cutflow": flow}
+        return selected_columns(dataset, columns, kinematics, passing), flow
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
 
 
 def read_columns(events: ak.Array, branches: Mapping[str, str]) -> Columns:

@@ -86,8 +86,8 @@ def select(
     if run.is_current("select", stamp):
         log.info("select: up to date (%d shards)", len(chunks))
         return load_selection(run)
-    results = _processed(run / "skim", config, reports, chunks, how)
-    lost = _account(chunks, results, config, datasets, allow_lost=how.allow_lost)
+    results, errors = _processed(run / "skim", config, reports, chunks, how)
+    lost = _account(chunks, errors, config, datasets, allow_lost=how.allow_lost)
     done = [chunk for chunk in chunks if chunk.shard in results]
     _refuse_duplicates(run / "skim", datasets, done)
     _write_results(run, datasets, done, results, lost)
@@ -106,13 +106,13 @@ def _processed(
     reports: Mapping[str, Sequence[FileReport]],
     chunks: Sequence[Chunk],
     how: Execution,
-) -> dict[str, Result]:
-    """Shard -> histograms and cutflow, for the chunks that could be processed."""
+) -> tuple[dict[str, Result], dict[str, str]]:
+    """Shard -> histograms and cutflow, and for those that could not be made -> why."""
     results = _kept(skim, chunks)
     missing = [chunk for chunk in chunks if chunk.shard not in results]
     log.info("select: %d chunks, %d already done", len(chunks), len(results))
     if not missing:
-        return results
+        return results, {}
     processor = SelectEvents(
         skim=str(skim.resolve()),
         beams=config.beams,
@@ -125,12 +125,14 @@ def _processed(
         _progress_on_disk([skim / chunk.shard for chunk in missing]),
     ):
         out = run_chunks(executor, missing, processor)
-    for shard, found in out.items():
-        if "error" in found:
-            log.error("%s: %s", shard, found["error"])
-        else:
-            results[shard] = (found["histograms"], found["cutflow"])
-    return results
+    unwritten = [found["unwritten"] for found in out.values() if "unwritten" in found]
+    if unwritten:  # no loss of events that --allow-lost might accept
+        msg = f"cannot write to {skim}: {unwritten[0]}; make room and run again"
+        raise SelectionError(msg)
+    results |= {s: (f["histograms"], f["cutflow"]) for s, f in out.items() if "error" not in f}
+    unopened = {"error": "the data cannot be read; copy or make the file again"}
+    gone = [chunk.shard for chunk in missing if chunk.shard not in results]
+    return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
 
 
 def run_chunks(executor: Any, chunks: Sequence[Chunk], processor: Any) -> dict[str, dict[str, Any]]:
@@ -194,20 +196,20 @@ def _progress_on_disk(shards: Sequence[Path]) -> Iterator[None]:
 
 def _account(
     chunks: Sequence[Chunk],
-    results: Mapping[str, Result],
+    errors: Mapping[str, str],
     config: Configuration,
     datasets: Sequence[Dataset],
     *,
     allow_lost: bool,
 ) -> dict[str, float]:
     """Share of rows lost per data set; without `allow_lost` any loss stops the run."""
-    gone = [chunk for chunk in chunks if chunk.shard not in results]
+    gone = [chunk for chunk in chunks if chunk.shard in errors]
     if not gone:
         return {}
     rows = {ds.name: [0, 0] for ds in datasets}
     for chunk in chunks:
         rows[chunk.dataset][0] += chunk.stop - chunk.start
-        rows[chunk.dataset][1] += (chunk.stop - chunk.start) * (chunk.shard not in results)
+        rows[chunk.dataset][1] += (chunk.stop - chunk.start) * (chunk.shard in errors)
     lost = {name: missing / total for name, (total, missing) in rows.items() if missing}
     by_name = {ds.name: ds for ds in datasets}
     details = []
@@ -215,12 +217,13 @@ def _account(
         problems = inspect_file(
             chunk.file, wanted_branches(config, by_name[chunk.dataset])
         ).problems
-        why = "; ".join(problems) or "the data cannot be read; copy or make the file again"
+        why = "; ".join(problems) or errors[chunk.shard]
         details.append(f"  {chunk.dataset}: {chunk.file} rows {chunk.start}-{chunk.stop}: {why}")
     text = f"{len(gone)} of {len(chunks)} chunks were lost:\n" + "\n".join(details)
     if not allow_lost or any(share == 1 for share in lost.values()):
         msg = f"{text}\nMend the files and run again, or accept the loss with --allow-lost"
         raise SelectionError(msg)
+    log.warning("%s", text)
     for name, share in lost.items():
         log.warning(
             "%s: %.2f %% of the rows are lost; its weights are corrected", name, 100 * share

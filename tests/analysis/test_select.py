@@ -174,13 +174,13 @@ def test_duplicate_events_are_an_error_unless_allowed(own_inputs, tmp_path):
     assert json.loads(flow)["background"]["raw"][0] == 3 * 12_345
 
 
-def test_a_weight_that_is_not_a_number_stops_the_run(own_inputs, tmp_path, columns, save, caplog):
+def test_a_weight_that_is_not_a_number_stops_the_run(own_inputs, tmp_path, columns, save):
     cols = columns(100)
     cols["weight"][7] = np.nan
     save(own_inputs / "background_1.root", cols)
-    with pytest.raises(SelectionError, match="1 of 7 chunks were lost"):
+    with pytest.raises(SelectionError, match="1 of 7 chunks were lost") as caught:
         run_select(own_inputs, tmp_path / "run", executor="iterative")
-    assert "the weight of 1 rows is not a finite number" in caplog.text
+    assert "the weight of 1 rows is not a finite number" in str(caught.value)
 
 
 def test_data_need_neither_truth_nor_weights(own_inputs, tmp_path, columns, save):
