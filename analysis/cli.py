@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import sys
 from pathlib import Path
@@ -285,6 +286,8 @@ def _changes(changes: list[str] | None, networks: int | None, seed: int | None) 
 def main() -> None:
     """Run the command; a person's mistake gets a message, never a traceback."""
     code = None
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 can be printed too
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)  # returns what typer.Exit carries, and 130 for Ctrl-C
     except KeyboardInterrupt:
@@ -309,6 +312,7 @@ def _explain(error: Exception) -> None:
     if isinstance(error, OSError) and error.errno in (
         errno.ENOSPC,
         errno.EDQUOT,
+        errno.EFBIG,
         errno.EROFS,
         errno.EACCES,
         errno.EPERM,

@@ -176,7 +176,7 @@ def run_batches(config_path: Path, name: str, how: Execution, changes: Sequence[
 def run_confirm(fresh_path: Path, name: str, how: Execution) -> None:
     """Quote the cuts of a finished run on the sample of another configuration."""
     config, sets = _inputs(fresh_path)
-    with open_run(RUNS / name) as run, open_run(run / "fresh") as fresh:
+    with open_run(_run_path(name)) as run, open_run(run / "fresh") as fresh:
         if not (run / "fom.json").exists():
             msg = f"{run.path} is not evaluated yet; run `punzi run -r {name}` first"
             raise RunError(msg)
@@ -190,14 +190,19 @@ def _run(
     config_path: Path, name: str, changes: Sequence[str]
 ) -> Iterator[tuple[RunFolder, Configuration, tuple[Dataset, ...]]]:
     """The opened run folder, with the resolved configuration written into it."""
-    if not NAME.fullmatch(name):
-        msg = f"a run cannot be called {name!r}: use letters, digits, - and _"
-        raise RunError(msg)
+    path = _run_path(name)
     config, sets = _inputs(config_path, changes)
-    with open_run(RUNS / name) as run, console.logging_to(run / "log.txt"):
+    with open_run(path) as run, console.logging_to(run / "log.txt"):
         text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
         write_text(run / "config.yaml", text)
         yield run, config, sets
+
+
+def _run_path(name: str) -> Path:
+    if not NAME.fullmatch(name):
+        msg = f"a run cannot be called {name!r}: use at most 100 letters, digits, - and _"
+        raise RunError(msg)
+    return RUNS / name
 
 
 def _failed(run: RunFolder, config: Configuration) -> dict[int, list[str]]:
