@@ -118,3 +118,32 @@ def own_inputs(small_inputs, tmp_path):
     for file in small_inputs.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     return folder
+
+
+@pytest.fixture(scope="session")
+def saved_model(tmp_path_factory):
+    """A small model for the beams of SuperKEKB, untrained; do not change its file."""
+    from dataclasses import asdict
+
+    from models.network import PunziNet
+    from models.trained import Conditions, from_network, save_model
+    from selection.preselection import Preselection
+    from selection.windows import MassWindows
+
+    net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
+    conditions = Conditions(
+        classifier="punzi",
+        cut=0.5,
+        sqrt_s_gev=SUPERKEKB.sqrt_s_gev,
+        luminosity_inv_fb=50.0,
+        beams=asdict(SUPERKEKB),
+        preselection=asdict(Preselection()),
+        training={"seed": 1},
+        provenance={},
+    )
+    windows = MassWindows(np.array([1.0, 2.0, 3.0]), np.full(3, 0.6), 2.0)
+    path = tmp_path_factory.mktemp("model") / "net-00.safetensors"
+    save_model(
+        from_network(net, windows=windows, trained=np.ones(3, bool), conditions=conditions), path
+    )
+    return path

@@ -1,0 +1,192 @@
+"""What must hold whatever happens around a run: a full disk, Ctrl-C, a second run, odd names.
+
+A disk is full here when a file may not grow beyond a size (RLIMIT_FSIZE): the kernel then refuses
+the write in the middle of a file, wherever the program has got to.
+"""
+
+import contextlib
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import uproot
+
+from analysis.cli import main
+from analysis.runs import open_run
+
+QUICK = [
+    "--networks=2",
+    "--set=training.bce.epochs=2",
+    "--set=training.punzi.epochs=3",
+    "--set=windows.min_events=50",
+]
+
+
+@pytest.fixture
+def punzi(monkeypatch, capsys):
+    """Exit code and output of one command, run inside a folder."""
+
+    def command(folder, *words):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["punzi", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        text = re.sub(r"\s+", " ", captured.out + captured.err)
+        assert "Traceback" not in text
+        assert "internal error" not in text
+        return stop.value.code, text
+
+    return command
+
+
+def content(folder):
+    """Bytes of every file below a folder, without the log, the lock and the ROOT file, which
+    carries the time of writing."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in {"log.txt", ".lock", "histograms.root"}
+    }
+
+
+def test_one_and_two_workers_end_with_the_same_bytes(own_inputs, punzi):
+    """The whole chain twice, with other chunks and executors too."""
+    ways = {"one": ["--workers=1"], "two": ["--workers=2", "--chunk-size=4000"]}
+    for name, how in ways.items():
+        stage = ["select", "-r", name, *QUICK[3:], *how]
+        assert punzi(own_inputs, *stage)[0] == 0
+        assert punzi(own_inputs, "evaluate", "-r", name, *QUICK, how[0])[0] == 0
+    one, two = (content(own_inputs / "runs" / name) for name in ways)
+    results = [name for name in one if not name.startswith(("skim/", "stamps/", "models/"))]
+    assert "fom.csv" in results
+    assert {name: two[name] for name in results} == {name: one[name] for name in results}
+
+
+@contextlib.contextmanager
+def disk_full_beyond(n_bytes):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fills_up_at_any_stage_is_said_and_costs_nothing(own_inputs, punzi):
+    runs = own_inputs / "runs"
+    evaluate = ["evaluate", *QUICK, "--workers=1"]
+    assert punzi(own_inputs, *evaluate, "-r", "good")[0] == 0
+    good = content(runs / "good")
+    said = set()
+    for begun in (False, True):  # from nothing; from a finished selection
+        if begun:
+            assert punzi(own_inputs, "select", "-r", "full", *QUICK[3:], "--workers=1")[0] == 0
+        for n_bytes in (0, 500, 1500, 2500, 4000, 6000, 12_000, 20_000):
+            with disk_full_beyond(n_bytes):
+                code, text = punzi(own_inputs, *evaluate, "-r", "full")
+            assert code == 1
+            said |= set(re.findall(r"cannot write (\S+).*File too large", text))
+            assert not list(runs.rglob("*.tmp*"))
+    assert len(said) >= 4  # the configuration, the skim, the windows, the results ...
+    assert punzi(own_inputs, *evaluate, "-r", "full")[0] == 0
+    assert content(runs / "full") == good == content(runs / "good")
+
+
+def test_a_loss_of_events_cannot_be_accepted_because_of_a_full_disk(own_inputs, punzi):
+    with disk_full_beyond(3000):
+        code, text = punzi(own_inputs, "select", "-r", "full", "--allow-lost", "--workers=1")
+    assert code == 1
+    assert "make room and run again" in text
+
+
+def test_a_second_command_on_a_busy_run_is_refused_and_changes_nothing(own_inputs, punzi):
+    with open_run(own_inputs / "runs/busy"):
+        (own_inputs / "runs/busy/.half-written.tmp").touch()
+        before = content(own_inputs)
+        for command in ("select", "evaluate", "run", "report"):
+            code, text = punzi(own_inputs, command, "-r", "busy")
+            assert code == 1
+            assert "another punzi is at work in runs/busy" in text
+        assert content(own_inputs) == before
+
+
+@pytest.mark.parametrize("name", ["../away", "..", "a/b", "/usr", ".hidden", "x" * 300, "a\0b"])
+def test_no_command_leaves_the_folder_of_the_runs(own_inputs, punzi, name):
+    """Opening a run removes half-written files, whose names begin with a dot, from its folder."""
+    work = own_inputs / "work"
+    work.mkdir()
+    (own_inputs / ".precious").touch()
+    before = content(own_inputs)
+    for command in ("select", "run", "confirm", "batches"):
+        code, text = punzi(work, command, "-c", "../datasets.yaml", "-r", name)
+        assert code == 1
+        assert "a run cannot be called" in text
+    assert content(own_inputs) == before
+
+
+@pytest.mark.parametrize("option", [[], ["--skim"]])
+def test_names_inside_an_ntuple_write_nothing_outside_the_output(
+    tmp_path, columns, saved_model, punzi, option
+):
+    work = tmp_path / "a/b/work"
+    work.mkdir(parents=True)
+    cols = columns(100, mass_gev=2.0)
+    cols["../../../escaped"] = cols["weight"]
+    with uproot.recreate(work / "in.root") as file:
+        file.mktree("tree", {k: v.dtype for k, v in cols.items()}).extend(cols)
+    data = (work / "in.root").read_bytes()
+    (work / "in.root").write_bytes(data.replace(b"\x04tree", b"\x04../t"))
+    before = content(tmp_path)
+    code, text = punzi(work, "apply", saved_model, "in.root", "-o", "out", *option)
+    after = content(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert all(name.startswith("a/b/work/out/") for name in after.keys() - before.keys())
+    assert code in (0, 1)
+    assert code == 0 or "in.root" in text
+
+
+def test_names_that_are_not_utf8_are_shown_and_not_fatal(own_inputs, columns, save):
+    """A real terminal is strict about what it prints; the test's own is not."""
+    cols = columns(100, run=7)
+    del cols["weight"]
+    save(own_inputs / "new.root", cols).rename(own_inputs / os.fsdecode(b"background_\xff.root"))
+    done = subprocess.run(
+        [sys.executable, "-m", "analysis.cli", "check", "--workers=1"],
+        cwd=own_inputs,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict", "COLUMNS": "200"},
+    )
+    assert done.returncode == 1, done.stderr
+    assert "background_\\udcff.root" in done.stdout
+    assert "has no branch 'weight'" in done.stdout
+
+
+def test_an_interrupt_at_any_moment_ends_with_one_line(small_inputs, tmp_path):
+    folder = tmp_path / "work"
+    shutil.copytree(small_inputs, folder)
+    command = [sys.executable, "-m", "analysis.cli", "run", "-r", "long", *QUICK, "--workers=2"]
+    command += ["--set=training.bce.epochs=1000000"]
+    draw = random.Random(5)
+    for _ in range(4):
+        with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+            time.sleep(draw.uniform(1.0, 6.0))
+            process.send_signal(signal.SIGINT)
+            text = process.communicate(timeout=60)[1]
+        # a shell shows 130 for both; Python ends itself by the signal if it came inside an exec()
+        assert process.returncode in {130, -signal.SIGINT}, text
+        last = text.splitlines()[-1]
+        assert last.startswith(
+            "punzi: interrupted; what is finished is kept, resume with: punzi run"
+        )
+        assert "Traceback" not in text
+        assert not list(folder.rglob("*.tmp*"))
