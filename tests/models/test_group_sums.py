@@ -6,7 +6,9 @@ gradient is zero but for rounding, and no float32 arithmetic knows its digits.
 """
 
 import copy
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from models.sensitivity import PunziFormula
 from models.settings import Stage, TrainingSettings
 from models.threads import shared_map
 from models.training import train
+from models.training_set import GroupedEvents
 
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
 
@@ -178,6 +181,38 @@ def test_sums_and_gradients_of_chunks_add_up(toy_sets):
     parts = [fused_sums(theta, network, half, "score", gradient=True) for half in halves]
     for at in (0, 1):
         assert np.allclose(parts[0][at] + parts[1][at], total[at], rtol=1e-5, atol=1e-9)
+
+
+def test_processes_that_hold_a_share_of_the_events_each_give_the_gradient_of_all(toy_sets):
+    """Events that do not fit one machine: only S and dS/dtheta travel, 90 kB."""
+    data, _ = toy_sets()
+    network = network_for(data)
+    theta = packed(list(network.parameters()))
+    length = data.whole.stop - data.whole.start
+    shares = []
+    for i in range(3):
+        events = [np.arange(a, b) for a, b in zip(data.whole.start + length * i // 3,
+                                                  data.whole.start + length * (i + 1) // 3, strict=True)]  # fmt: skip
+        rows, stop = np.concatenate(events), np.cumsum([len(e) for e in events])
+        shares.append(
+            GroupedEvents(
+                np.ascontiguousarray(data.features[:, rows]), data.weight[rows], data.whole.group,
+                np.concatenate([[0], stop[:-1]]), stop, data.target,
+            )
+        )  # fmt: skip
+    assert sum(len(share.weight) for share in shares) == len(data)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        jobs = [
+            pool.submit(fused_sums, theta, network, share, "score", gradient=True)
+            for share in shares
+        ]
+        parts = [job.result() for job in jobs]
+    sums, jacobian = (sum(part[at] for part in parts) for at in (0, 1))
+    reduced = torch.from_numpy(sums).requires_grad_()
+    punzi_loss(reduced, data, FORMULA, log=True).backward()
+    _, _, whole, pull = gradient_of(network, data, "score", "fused", log=True)
+    found = reduced.grad.numpy() @ jacobian
+    assert np.linalg.norm(found - whole) < 1e-6 * np.linalg.norm(pull @ np.abs(jacobian))
 
 
 def test_threads_do_not_change_a_bit(toy_sets):
