@@ -57,17 +57,14 @@ def content(folder):
     }
 
 
-def test_one_and_two_workers_end_with_the_same_bytes(own_inputs, punzi):
-    """The whole chain twice, with other chunks and executors too."""
-    ways = {"one": ["--workers=1"], "two": ["--workers=2", "--chunk-size=4000"]}
-    for name, how in ways.items():
-        stage = ["select", "-r", name, *QUICK[3:], *how]
-        assert punzi(own_inputs, *stage)[0] == 0
-        assert punzi(own_inputs, "evaluate", "-r", name, *QUICK, how[0])[0] == 0
-    one, two = (content(own_inputs / "runs" / name) for name in ways)
-    results = [name for name in one if not name.startswith(("skim/", "stamps/", "models/"))]
-    assert "fom.csv" in results
-    assert {name: two[name] for name in results} == {name: one[name] for name in results}
+def test_the_chain_ends_with_the_same_bytes_for_one_and_two_workers(own_inputs, punzi):
+    """Skim, windows, networks and figures of merit; test_select has chunks and executors."""
+    for workers in (1, 2):
+        how = ["-r", f"with-{workers}", f"--workers={workers}"]
+        assert punzi(own_inputs, "evaluate", *QUICK, *how)[0] == 0
+    one, two = (content(own_inputs / "runs" / f"with-{workers}") for workers in (1, 2))
+    assert {"fom.csv", "windows.json", "models/net-01.safetensors"} <= one.keys()
+    assert two == one
 
 
 @contextlib.contextmanager
