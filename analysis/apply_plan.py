@@ -76,7 +76,7 @@ def planned_jobs(
         hint = "\nOther branch names, tree or candidate policy: give a configuration with -c."
         msg = "the model cannot be applied:\n" + "\n".join(problems[:20]) + more + hint
         raise ApplyError(msg)
-    code = digest(code_digest("selection"), [source_digest(name) for name in SOURCES])
+    code = digest(code_digest("selection", "models"), [source_digest(name) for name in SOURCES])
     return [_job(request, applied, r, outputs[r.file], code, how.chunk_size) for r in reports]
 
 
