@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.applied_file import Applied, Job, finished, output_layout, skim_types
 from analysis.applied_model import SUFFIX, AppliedModel, ApplyError, refuse_energy
-from analysis.check import FileReport, Wanted, inspect_file
+from analysis.check import NO_FILE, FileReport, Wanted, inspect_file
 from analysis.chunks import fingerprint, source_digest
 from analysis.config import Configuration
 from analysis.datasets import datasets
@@ -74,6 +74,7 @@ def planned_jobs(
     if problems:
         more = f"\n  ... and {len(problems) - 20} more" if len(problems) > 20 else ""
         hint = "\nOther branch names, tree or candidate policy: give a configuration with -c."
+        hint *= not all(text.endswith(NO_FILE) for text in problems)
         msg = "the model cannot be applied:\n" + "\n".join(problems[:20]) + more + hint
         raise ApplyError(msg)
     code = digest(code_digest("selection", "models"), [source_digest(name) for name in SOURCES])

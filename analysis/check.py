@@ -31,6 +31,7 @@ from selection.ntuple import (
     nearest,
 )
 
+NO_FILE = "no such file"
 NAN_FILES_PER_DATASET = 20
 NAN_ROWS = 10_000
 MANY_FILES = 200  # from here on processes pay for their start: parsing headers holds the GIL
@@ -118,7 +119,7 @@ def _header_problem(path: Path) -> tuple[str | None, int]:
     except FileNotFoundError:
         if any(c in path.name for c in "*?["):
             return "no file matches this pattern", 0
-        return "no such file", 0
+        return NO_FILE, 0
     except OSError as error:
         return f"cannot be opened: {error.strerror}", 0
     if size == 0:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from analysis.config import Configuration
 from analysis.console import progress
 from analysis.evaluate import load_figures, write_figures
-from analysis.runs import RunFolder
+from analysis.runs import RunError, RunFolder
 from analysis.select import Selection
 from analysis.train import failed_networks, model_path, simulated_events
 from analysis.windows_file import load_windows
@@ -28,6 +30,15 @@ def confirm(
 ) -> tuple[FigureOfMerit, ...]:
     """Figures of merit of all cuts of `run` on the events of `selection`, written to `fresh`."""
     chosen = [f for f in load_figures(run) if f.quoted_on == "validation"]
+    wanted, there = chosen[0].mass_gev, np.array(config.signal[1].masses)
+    missing = [f"{m:g}" for m in wanted if not np.isclose(there, m).any()]
+    if missing:
+        msg = (
+            f"the fresh sample has no signal at {', '.join(missing[:5])} GeV "
+            f"({len(missing)} of the {len(wanted)} masses of {run.path} are missing); give its "
+            f"configuration the same masses_gev"
+        )
+        raise RunError(msg)
     table = simulated_events(config, selection)
     events = window_events(table, load_windows(run / "windows.json"))
     first = chosen[0]

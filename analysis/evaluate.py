@@ -215,14 +215,18 @@ def _low(mass_gev: Floats) -> Bools:
     return (mass_gev >= 1 - 1e-6) & (mass_gev <= 4 + 1e-6)
 
 
-def print_summary(figures: Sequence[FigureOfMerit], failed: dict[int, list[str]]) -> None:
+def print_summary(
+    figures: Sequence[FigureOfMerit],
+    failed: dict[int, list[str]],
+    *,
+    events: str = "held-out events",
+) -> None:
     """Tables a person reads first."""
     found = summary(figures, list(failed))
     if found:
         edges = found["mass_bins_gev"]
-        table = Table(
-            title="sigma_min ratios on held-out events (below 1: better)", title_justify="left"
-        )
+        title = f"sigma_min ratios on {events} (below 1: better)"
+        table = Table(title=title, title_justify="left")
         table.add_column("Z' mass [GeV]")
         for low, high in pairwise(edges):
             table.add_column(f"{low:g}-{high:g}", justify="right")

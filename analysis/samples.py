@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 
 class Strict(BaseModel):
@@ -33,6 +33,18 @@ class MassRange(Strict):
         count = round((self.last - self.first) / self.step + 1e-6)
         # rounded to 0.1 MeV: 0.1 + 2 * 0.1 must be the mass called 0.3
         return tuple(round(self.first + i * self.step, 4) for i in range(count + 1))
+
+
+def _mass_form(value: Any) -> str:
+    """Which of the two was meant: problems of the other are then not listed."""
+    return "range" if isinstance(value, Mapping | MassRange) else "list"
+
+
+Masses: TypeAlias = Annotated[
+    Annotated[MassRange, Tag("range")]
+    | Annotated[tuple[float, ...], Field(min_length=1), Tag("list")],
+    Discriminator(_mass_form),
+]
 
 
 class Simulate(Strict):
@@ -73,7 +85,7 @@ class Signal(_Sample):
     """Signal simulation: files per mass, found by {mass} or {mass_mev} in the pattern."""
 
     kind: Literal["signal"]
-    masses_gev: MassRange | Annotated[tuple[float, ...], Field(min_length=1)]
+    masses_gev: Masses
     n_generated: int = Field(gt=0, description="generated events per mass")
     scale_factors: ScaleFactors = Field(
         default_factory=dict, description="named corrections, multiplied into the weight"

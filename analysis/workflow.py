@@ -18,7 +18,7 @@ from rich.table import Table
 
 from analysis import console
 from analysis.batch_study import final_losses, study_batches
-from analysis.check import find_problems, inspect_all
+from analysis.check import NO_FILE, find_problems, inspect_all
 from analysis.config import Configuration, load
 from analysis.confirm import confirm
 from analysis.consistency import NAME
@@ -117,6 +117,10 @@ def run_check(config_path: Path, *, workers: int) -> bool:
     for problem in problems:
         table.add_row(problem.dataset, problem.file, problem.text)
     console.stdout.print(table)
+    if any(p.text == NO_FILE for p in problems) and any(
+        sample.simulate for sample in config.samples.values()
+    ):
+        console.stdout.print(f"`punzi simulate -c {config_path}` makes the files of its recipes")
     return False
 
 
@@ -176,13 +180,15 @@ def run_batches(config_path: Path, name: str, how: Execution, changes: Sequence[
 def run_confirm(fresh_path: Path, name: str, how: Execution) -> None:
     """Quote the cuts of a finished run on the sample of another configuration."""
     config, sets = _inputs(fresh_path)
-    with open_run(_run_path(name)) as run, open_run(run / "fresh") as fresh:
-        if not (run / "fom.json").exists():
-            msg = f"{run.path} is not evaluated yet; run `punzi run -r {name}` first"
-            raise RunError(msg)
+    path = _run_path(name)
+    if not (path / "fom.json").exists():
+        msg = f"{path} is not evaluated yet; run `punzi run -r {name}` first"
+        raise RunError(msg)
+    with open_run(path) as run, open_run(run / "fresh") as fresh:
         selection = select(fresh, config, sets, how)
         figures = confirm(run, fresh, config, selection)
-        print_summary(figures, failed_networks(run, sorted({f.network for f in figures})))
+        failed = failed_networks(run, sorted({f.network for f in figures}))
+        print_summary(figures, failed, events="events of the fresh sample")
 
 
 @contextlib.contextmanager

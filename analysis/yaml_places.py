@@ -6,6 +6,7 @@ import difflib
 import reprlib
 import unicodedata
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import yaml
@@ -64,7 +65,9 @@ def line_of(root: yaml.Node | None, path: Place) -> int | None:
 
 def explain(root: yaml.Node | None, problem: Any, schema: dict[str, Any]) -> tuple[int | None, str]:
     """One pydantic problem as (line, text)."""
-    path: Place = problem["loc"]
+    loc: Place = problem["loc"]
+    # pydantic's tag for the form of the masses is no key of the file
+    path: Place = tuple(p for before, p in pairwise(("", *loc)) if before != "masses_gev")
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         text = unknown_name(str(path[-1]), _valid_names(schema, path[:-1]))
     elif problem["type"] == "missing":

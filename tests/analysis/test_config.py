@@ -204,3 +204,14 @@ def test_one_wrong_character_is_never_a_traceback(at, character):
         parse(GOOD[:at] + character + GOOD[at + 1 :], where="fuzz.yaml")
     except ConfigError as error:
         assert "fuzz.yaml" in str(error)
+
+
+def test_a_misspelt_key_of_a_range_of_masses_is_named_with_its_nearest():
+    text = GOOD.replace("step", "stepp")
+    assert text != GOOD
+    with pytest.raises(
+        ConfigError, match=r"masses_gev\.stepp: no such key; did you mean 'step'"
+    ) as e:
+        parse(text, where="test")
+    assert "function" not in str(e.value)
+    assert "tuple" not in str(e.value)
