@@ -138,7 +138,7 @@ def _record(job: Job, applied: AppliedModel, counts: Counts, spectra: Spectra) -
 
 
 def _baskets(branches: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Blocks of rows, each one basket per branch: small enough for a cache, and for readers."""
+    """Blocks of rows, each one basket per branch: a few MB, which readers take at once."""
     n = len(next(iter(branches.values())))
     for start in range(0, n, ROWS_PER_BASKET):
         yield {name: values[start : start + ROWS_PER_BASKET] for name, values in branches.items()}

@@ -25,12 +25,9 @@ from models.window_events import window_events
 from selection.table import FloatArray
 
 
-def confirm(
-    run: RunFolder, fresh: RunFolder, config: Configuration, selection: Selection
-) -> tuple[FigureOfMerit, ...]:
-    """Figures of merit of all cuts of `run` on the events of `selection`, written to `fresh`."""
-    chosen = [f for f in load_figures(run) if f.quoted_on == "validation"]
-    wanted, there = chosen[0].mass_gev, np.array(config.signal[1].masses)
+def refuse_missing_masses(run: RunFolder, config: Configuration) -> None:
+    """Stop, before any work, if the fresh sample lacks a mass of the run."""
+    wanted, there = load_figures(run)[0].mass_gev, np.array(config.signal[1].masses)
     missing = [f"{m:g}" for m in wanted if not np.isclose(there, m).any()]
     if missing:
         msg = (
@@ -39,6 +36,13 @@ def confirm(
             f"configuration the same masses_gev"
         )
         raise RunError(msg)
+
+
+def confirm(
+    run: RunFolder, fresh: RunFolder, config: Configuration, selection: Selection
+) -> tuple[FigureOfMerit, ...]:
+    """Figures of merit of all cuts of `run` on the events of `selection`, written to `fresh`."""
+    chosen = [f for f in load_figures(run) if f.quoted_on == "validation"]
     table = simulated_events(config, selection)
     events = window_events(table, load_windows(run / "windows.json"))
     first = chosen[0]

@@ -54,17 +54,20 @@ class SelectEvents(ProcessorABC):
     branches: Mapping[str, Mapping[str, str]]  # by data set
 
     def process(self, events: ak.Array) -> dict[str, dict[str, Any]]:
-        free_earlier_chunks()
+        # coffea's events refer to themselves, so only the collector frees those of earlier chunks,
+        # and it waits for a number of objects, whatever their size: 5 GB for 50 M events
+        gc.collect()
         dataset, shard = events.metadata["dataset"], events.metadata["shard"]
         try:
             selected, flow = self._select(read_columns(events, self.branches[dataset]), dataset)
+            histograms = shard_histograms(selected)
+            try:
+                write_shard(Path(self.skim) / shard, selected, flow)
+            except OSError as error:  # coffea would take a full disk for a bad input file
+                return {shard: {"unwritten": _first_line(error)}}
         except Exception as error:  # one bad chunk must be named, not end the others
             return {shard: {"error": _first_line(error)}}
-        try:
-            write_shard(Path(self.skim) / shard, selected, flow)
-        except OSError as error:  # coffea would take a full disk for a bad input file
-            return {shard: {"unwritten": _first_line(error)}}
-        return {shard: {"histograms": shard_histograms(selected), "cutflow": flow}}
+        return {shard: {"histograms": histograms, "cutflow": flow}}
 
     def _select(self, columns: Columns, dataset: str) -> tuple[Columns, Cutflow]:
         n = len(columns["mu_plus_px"])
@@ -79,19 +82,6 @@ class SelectEvents(ProcessorABC):
             raise ValueError(msg)
         passing, flow = cutflow(valid | candidate | masks, columns.get("weight", 1.0), n)
         return selected_columns(dataset, columns, kinematics, passing), flow
-
-
-def free_earlier_chunks() -> None:
-    """Collect the events of chunks that are done.
-
-    coffea's events refer to themselves, so only the collector frees them, and that waits for a
-    number of objects, whatever their size: 50 M events would take 5 GB. Modules and whatever else
-    is there at the first chunk is taken out of its sight, else a call takes 0.2 s.
-    """
-    if gc.get_freeze_count() == 0:
-        gc.collect()
-        gc.freeze()
-    gc.collect()
 
 
 def _first_line(error: Exception) -> str:

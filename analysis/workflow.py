@@ -20,7 +20,7 @@ from analysis import console
 from analysis.batch_study import final_losses, study_batches
 from analysis.check import NO_FILE, find_problems, inspect_all
 from analysis.config import Configuration, load
-from analysis.confirm import confirm
+from analysis.confirm import confirm, refuse_missing_masses
 from analysis.consistency import NAME
 from analysis.cutflow_table import print_cutflow
 from analysis.datasets import Dataset, datasets, filled
@@ -185,6 +185,7 @@ def run_confirm(fresh_path: Path, name: str, how: Execution) -> None:
         msg = f"{path} is not evaluated yet; run `punzi run -r {name}` first"
         raise RunError(msg)
     with open_run(path) as run, open_run(run / "fresh") as fresh:
+        refuse_missing_masses(run, config)
         selection = select(fresh, config, sets, how)
         figures = confirm(run, fresh, config, selection)
         failed = failed_networks(run, sorted({f.network for f in figures}))

@@ -14,12 +14,14 @@ import yaml
 Place: TypeAlias = tuple[str | int, ...]  # keys and indices from the top of the file
 
 
+MERGE = "tag:yaml.org,2002:merge"  # the key `<<`
 MOST_PROBLEMS = 100  # shown of one file; a wrong file may have one on every line
 
 
 def flaws(root: yaml.Node | None) -> list[tuple[int, str]]:
-    """What YAML allows and nobody means: keys written twice, of which it would keep the last, and
-    characters such as "\\0" or half of a surrogate pair, which no path and no page can hold.
+    """What YAML allows and nobody means: keys written twice, of which it would keep the last; keys
+    that are no words, or merge mappings (nested, a few lines of them fill the memory); characters
+    such as "\\0" or half of a surrogate pair, which no path and no page can hold.
     """
     found: list[tuple[int, str]] = []
     stack, met = [root], set()
@@ -31,6 +33,9 @@ def flaws(root: yaml.Node | None) -> list[tuple[int, str]]:
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.tag == MERGE:
+                    found.append((key.start_mark.line + 1, "a key must be a plain word"))
+                    continue
                 name = str(key.value)
                 if name in seen:
                     found.append((key.start_mark.line + 1, f"{name!r} is given twice"))

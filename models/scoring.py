@@ -147,7 +147,7 @@ def _forward(
         for i in range(len(x)):
             source, target = x[i, start : start + n], rows[i]
             for e in range(n):
-                target[e] = source[e]
+                target[e] = source[e] + (source[e] - source[e])  # infinite becomes nan
         first, to = 0, weights[0].shape[1]  # rows of the layer before, and of this one
         for layer in range(len(weights)):
             w, bias = weights[layer], biases[layer]

@@ -25,11 +25,12 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-u
 
 from models.results import DecisionBoundary
 from plots.sketch import FEATURE_TEXT
-from plots.style import BLUE, COLUMN_IN, GREY, PURPLE, RED, Label, in_style
+from plots.spectrum import SIGNAL_LINES
+from plots.style import COLUMN_IN, GREY, Label, in_style
 
 Floats = npt.NDArray[np.float64]
 AXES = ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min")
-MARKS = (("o", RED), ("^", PURPLE), ("s", "black"), ("D", BLUE))  # colours as in the spectra
+MARKS = tuple(zip("o^sD", (colour for colour, _ in SIGNAL_LINES), strict=True))
 
 
 @in_style

@@ -8,9 +8,8 @@
     dsigma = 1/(2s) 1/4 sum|M|^2 prod_legs (dE' dt dphi / (4 p)) / (2 pi)^6
              beta/(8 pi) dOmega*/(4 pi)
 
-p, p' = p - q: one beam before and after, t = q^2, both electron and muon masses kept. Without the
-shift to P the terms of order E^2 cancel down to t ~ 1e-9 and nothing is left; P_z comes from
-q.P = t/2 - (E/q0) t. The logarithms of t, of W^2 and of a photon energy are drawn.
+The beams with their photons are simulation/virtual_photons.py; electron and muon masses are kept.
+The logarithms of t, of W^2 and of a photon energy are drawn.
 
 A dimuon pT near 1 GeV must be balanced by an electron: one leg ("hard") has the larger pT. Strata:
 which leg is hard, its electron in the beam hole or not (missed with 0.002), its photon's energy in
@@ -20,7 +19,7 @@ band that no product of other coordinates follows, so the other photon's energy 
 
 from __future__ import annotations
 
-from math import acos, acosh, atan2, atanh, cos, cosh, hypot, log, log1p, pi, sin, sqrt, tanh
+from math import acos, atan2, atanh, cos, hypot, log, pi, sqrt, tanh
 
 import numba
 import numpy as np
@@ -28,10 +27,19 @@ import numpy.typing as npt
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation.couplings import ALPHA, FB_GEV2
-from simulation.detector import ECL_THETA, electron_missed
+from simulation.detector import electron_missed
 from simulation.frames import boost, polar, turned
 from simulation.grid import Shape
 from simulation.spinors import Vector, current, slash, slash_plus_mass, spinor
+from simulation.virtual_photons import (
+    beyond_threshold,
+    hole_versine,
+    least_t,
+    leg_at,
+    log_t,
+    mirrored,
+    versine_of,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -88,95 +96,6 @@ def squared_amplitude(k1, k2, q1, q2, p1, p2, t1: float, t2: float) -> float:  #
                 total += 4 * t1 * t2 * gm * gn * _abs2(tensor[m, n])
         total += 64 * _abs2(both)
     return max(0.0, 2 * total) * (4 * pi * ALPHA) ** 4 / (t1 * t2) ** 2
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def versine_of(pt: float, p: float) -> float:
-    """1 - cos of the forward angle with this pT; 2 (backward) where no angle has it."""
-    sine = pt / p
-    return sine * sine / (1 + sqrt(1 - sine * sine)) if sine < 1 else 2.0
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def hole_versine(phi: float, which: int, to_lab: FloatArray) -> float:
-    """1 - cos of the CM angle at which leg `which` (0: e-, 1: e+) leaves its beam hole.
-
-    The edge is p_z = cos(edge) E in the lab, linear in sin and cos of the angle; the beams cross,
-    so it depends on the azimuth.
-    """
-    sign = 1.0 if which == 0 else -1.0
-    row = to_lab[2] - cos(ECL_THETA[which]) * to_lab[3]
-    a = sign * row[0] * cos(phi) + row[1] * sin(phi)
-    return 1 - cos(atan2(a, row[2]) + acos(-sign * row[3] / hypot(a, row[2])))
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _least_t(w: float, energy: float) -> tuple[float, float, float]:
-    """(-t of forward scattering, momentum before, momentum after) for a photon of energy w."""
-    m, e = ELECTRON_MASS_GEV, energy - w
-    p, p_out = sqrt(energy**2 - m * m), sqrt(e * e - m * m)
-    return 2 * m * m * w * w / (energy * e - m * m + p * p_out), p, p_out
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def leg_at(t: float, w: float, phi: float, energy: float):  # type: ignore[no-untyped-def]
-    """One beam along +z that radiates a photon with q^2 = -t: (-t, q, P, scattered electron)."""
-    floor, p, p_out = _least_t(w, energy)
-    versine = min(2.0, (t - floor) / (2 * p * p_out))  # 1 - cos
-    pt = p_out * sqrt(max(0.0, versine * (2 - versine)))
-    x, y = pt * cos(phi), pt * sin(phi)
-    qz = w * (2 * energy - w) / (p + p_out) + p_out * versine
-    ratio = energy / w
-    pz = p - ratio * qz if t > 0.01 else (-t * (ratio - 0.5) + ratio * pt * pt) / qz
-    out = (x, y, p_out * (1 - versine), energy - w)
-    return -t, (-x, -y, qz, w), (ratio * x, ratio * y, pz), out
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def log_t(x: float, w: float, energy: float, low: float, high: float) -> tuple[float, float]:
-    """(t, dt dphi / (4p) per unit square) with ln t uniform where low < 1 - cos < high; 0: none."""
-    if energy - w <= ELECTRON_MASS_GEV * 1.001 or low >= high:
-        return 0.0, 0.0
-    floor, p, p_out = _least_t(w, energy)
-    t_low = floor + 2 * p * p_out * low
-    span = log((floor + 2 * p * p_out * high) / t_low)
-    t = t_low * np.exp(x * span)
-    return t, t * span * 2 * pi / (4 * p)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def beyond_threshold(x: float, pt: float, pt2_pair: float, hard, energy: float):  # type: ignore[no-untyped-def]
-    """(w, dw per unit interval) of a leg whose electron has this pT; the pair's pT^2 is given.
-
-    With e = energy - w, k^2 = e^2 - m^2 - pT^2, A = energy + w_hard, B = q_z - p of the hard leg:
-
-        W^2 = A^2 - B^2 - pt2_pair + m^2 + pT^2 - 2 (A e + B k)
-
-    so W = 2 m_mu at A cosh(eta) + B sinh(eta) = c, with (e, k) along (cosh, sinh); from there on
-    the logarithm of W^2 - 4 m_mu^2 + 0.1 GeV^2, to first order in w, is uniform.
-    """
-    mt2 = ELECTRON_MASS_GEV**2 + pt * pt
-    mt = sqrt(mt2)
-    a, b = energy + hard[3], hard[2] - sqrt(energy**2 - ELECTRON_MASS_GEV**2)
-    c = 0.5 * (a * a - b * b - pt2_pair + mt2) - 2 * MUON_MASS_GEV**2
-    root = sqrt((a - b) * (a + b))
-    if c <= mt * root or mt >= energy:
-        return 0.0, 0.0
-    eta = acosh(c / (mt * root)) - atanh(b / a)
-    least = max(0.0, energy - mt * cosh(eta))
-    slope = max(2 * (a + b / tanh(eta)), 0.1) if eta > 0 else 0.1
-    begin = 0.1 / slope
-    span = log1p((energy - mt - least) / begin)
-    if not span > 0:
-        return 0.0, 0.0
-    y = begin * np.exp(x * span)
-    return least + y - begin, y * span
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def mirrored(v):  # type: ignore[no-untyped-def]
-    """A four-vector of the leg along +z as one of the leg along -z: turned by pi about x."""
-    return (v[0], -v[1], -v[2], v[3])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -241,15 +160,17 @@ def _soft_leg(x, one, energy: float) -> tuple[float, float, float]:  # type: ign
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _leg_with_pt(x, one, pt_hard: float, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
-    """(w, t, dw dt dphi / (4p)) of a leg with OTHER_PT_GEV < pT < pt_hard, ln pT uniform."""
+    """(w, t, dw dt dphi / (4p)) of a forward leg, OTHER_PT_GEV < pT < pt_hard, ln pT uniform."""
     span = 2 * log(pt_hard / OTHER_PT_GEV)
     pt = OTHER_PT_GEV * np.exp(0.5 * x[4] * span)
     pt2_pair = pt_hard**2 + pt**2 + 2 * pt_hard * pt * cos(2 * pi * x[5])
     w, dw = beyond_threshold(x[0], pt, pt2_pair, one[1], energy)
     if dw <= 0 or hypot(pt, ELECTRON_MASS_GEV) >= energy - w:
         return 0.0, 0.0, 0.0
-    floor, p, p_out = _least_t(w, energy)
-    k = sqrt(p_out**2 - pt**2)
+    floor, p, p_out = least_t(w, energy)
+    k = sqrt(max(0.0, p_out**2 - pt**2))
+    if k == 0:
+        return 0.0, 0.0, 0.0
     t = floor + 2 * p * p_out * versine_of(pt, p_out)
     return w, t, dw * pt**2 * span * 2 * pi / (4 * k)  # dt = (p / k) d pT^2
 

@@ -300,9 +300,20 @@ def bomb(key):
     return f"{key}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+def merge_bomb(levels):
+    """Mappings that merge the one before nine times each."""
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [
+        f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}" for i in range(1, levels + 1)
+    ]
+    return "\n".join(lines)
+
+
 HOSTILE = {
     "a bomb of aliases": (bomb("settings"), "settings"),
     "a bomb as preset": ("settings:\n  " + bomb("preset").replace("\n", "\n  "), "preset"),
+    "a bomb of merges": (merge_bomb(9), "a key must be a plain word"),
+    "a bomb as a key": (f"{bomb('b')}\n? *a8\n: 1", "a key must be a plain word"),
     "3000 wrong keys": ("\n".join(f"k{i}: 1" for i in range(3000)), "and 29.* more"),
     "a list as preset": ("settings: {preset: [1]}", "preset"),
     "a tag that does not fit": ("a: !!bool maybe", "not valid YAML"),
@@ -316,7 +327,10 @@ HOSTILE = {
     "no layer": (CONFIG.replace("[8, 4]", "[0]"), "greater than 0"),
     "layers for a cluster": (CONFIG.replace("[8, 4]", "[100000000]"), "4096"),
     "no weights": (CONFIG.replace("[1.0]", "[0.0]"), "all zero"),
-    "a cut beyond 1": (CONFIG.replace("windows:", "evaluation: {single_cut: 7}\n  windows:"), "1"),
+    "a cut beyond 1": (
+        CONFIG.replace("windows:", "evaluation: {single_cut: 7}\n  windows:"),
+        r"single_cut.*less than or equal to 1",
+    ),
     "a long name": (CONFIG.replace("  signal:", f"  {'s' * 200}:"), "becomes a folder"),
 }
 

@@ -1,5 +1,6 @@
 """The same selection for every executor, chunk size and interruption; nothing lost unnoticed."""
 
+import gc
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -245,3 +247,32 @@ def test_a_second_run_on_the_same_folder_is_refused(tmp_path):
         open_run(tmp_path / "run"),
     ):
         pass
+
+
+def peak_memory(folder, run_path, n_files):
+    """Most bytes in use while the first files are selected, with only our own collections."""
+    for path in folder.glob("background_*.root"):
+        path.unlink()
+    for i in range(n_files):
+        os.link(folder / "big.aside", folder / f"background_{i}.root")
+    gc.disable()
+    tracemalloc.start()
+    try:
+        config = load(folder / "datasets.yaml")
+        with open_run(run_path) as run:
+            select(run, config, datasets(config, folder=folder), Execution("iterative"))
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+def test_memory_does_not_grow_with_the_number_of_files(own_inputs, tmp_path, columns, save):
+    cols = columns(60_000, seed=9)
+    save(own_inputs / "big.aside", cols)
+    config = own_inputs / "datasets.yaml"
+    config.write_text(config.read_text() + "    duplicates: allow\n")
+    one_file = sum(values.nbytes for values in cols.values())
+    peak_memory(own_inputs, tmp_path / "warm", 1)  # imports and caches
+    few, many = (peak_memory(own_inputs, tmp_path / f"run{n}", n) for n in (2, 12))
+    assert many - few < 3 * one_file  # ten more files

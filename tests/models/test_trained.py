@@ -107,6 +107,9 @@ def test_a_missing_input_gives_no_score_and_never_passes():
     assert np.isnan(m.score(x)).nonzero()[0].tolist() == [5]
     assert not m.passes(x)[5]
     assert np.array_equal(m.passes(x)[6:], m.passes(x[6:]))
+    x[5, 2] = np.inf
+    for hidden in ((8, 4), (5, 3)):  # the second is padded inside
+        assert np.isnan(model(hidden=hidden).score(x)).nonzero()[0].tolist() == [5]
 
 
 def test_save_and_load_select_the_same_events(path):
