@@ -72,15 +72,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Configuration:
 
 def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configuration:
     """Check the text of a configuration; `where` names it in messages."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        found = flaws(root)
-        raw = root and yaml.SafeLoader("").construct_document(root)
-    except NOT_YAML as error:
-        msg = f"{where} is not valid YAML: {error}"
-        raise ConfigError(msg) from None
-    if found:
-        raise ConfigError(listing(where, found))
+    root, raw = _plain_yaml(text, where)
     if not isinstance(raw, dict):
         msg = f"{where} must hold a mapping with the keys {', '.join(Configuration.model_fields)}"
         raise ConfigError(msg)
@@ -105,6 +97,19 @@ def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configurat
     return config
 
 
+def _plain_yaml(text: str, where: str) -> tuple[yaml.Node | None, Any]:
+    """The nodes of a YAML text, which know their lines, and its plain values."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        found = flaws(root)
+        if found:  # before the values are made: merges of merges would fill the memory
+            raise ConfigError(listing(where, found))
+        return root, root and yaml.SafeLoader("").construct_document(root)
+    except NOT_YAML as error:
+        msg = f"{where} is not valid YAML: {error}"
+        raise ConfigError(msg) from None
+
+
 def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """The raw configuration with `section.key=value` texts put into its settings."""
     for text in overrides:
@@ -113,14 +118,7 @@ def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
         if not sign or not all(keys):
             msg = f"--set {text!r} must read section.key=value, for example windows.n_sigma=2"
             raise ConfigError(msg)
-        try:
-            found = flaws(yaml.compose(value, Loader=yaml.SafeLoader))
-            parsed = yaml.safe_load(value)
-        except NOT_YAML as error:
-            msg = f"--set {text!r}: the value is not valid YAML: {error}"
-            raise ConfigError(msg) from None
-        if found:
-            raise ConfigError(listing(f"--set {text!r}", found))
+        _, parsed = _plain_yaml(value, f"the value of --set {text!r}")
         raw = _placed(raw, ["settings", *keys], parsed)
     return raw
 
