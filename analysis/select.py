@@ -129,7 +129,7 @@ def _processed(
         out = run_chunks(executor, missing, processor)
     unwritten = [found["unwritten"] for found in out.values() if "unwritten" in found]
     if unwritten:  # no loss of events that --allow-lost might accept
-        msg = f"cannot write to {skim}: {unwritten[0]}; make room there and run again"
+        msg = f"cannot write to {skim}: {unwritten[0]}; make room and run again"
         raise SelectionError(msg)
     results |= {s: (f["histograms"], f["cutflow"]) for s, f in out.items() if "error" not in f}
     unopened = {"error": "the data cannot be read; copy or make the file again"}
