@@ -21,7 +21,7 @@ lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## measure speed as ratios, side by side (about ten minutes)
+bench: $(READY)  ## measure speed as ratios, side by side (ten minutes, 8 GB)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 paper: $(READY)  ## the study of the paper: simulation, ten networks, all figures (hours)
