@@ -4,10 +4,10 @@
 
 Eager is what a physicist writes first: the network on all events, a sparse matrix (windows x
 events) of the weights, autograd. It is given every advantage that costs it no lines: its batches of
-1e5 and their matrices are made once, before the clock starts. Rounds alternate, so that a busy
+1e5 and their matrices are made once, before the clock starts. Turns alternate, so that a busy
 machine slows both; ratios are of medians, eager with one or all of torch's threads, whichever is
-faster. The limit is the time that the tanh and multiply-adds of
-one sweep take from registers and first-level cache, with no memory, no sums and no Python.
+faster. The limit is the time that the tanh and multiply-adds of one sweep take from registers and
+first-level cache, with no memory, no sums and no Python.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from models.bce_epoch import bce_rows, bce_weights, fused_bce_epoch
 from models.ensemble import train_ensemble
 from models.group_sums import Map, group_sums
 from models.kernels import _tanh
-from models.losses import punzi_loss
+from models.losses import punzi_loss, punzi_slopes
 from models.network import PunziNet
+from models.punzi_epoch import fused_punzi_epoch
 from models.sensitivity import PunziFormula
 from models.settings import DEFAULT
 from models.threads import shared_map
@@ -44,6 +45,7 @@ from selection.windows import MassWindows
 MASSES = np.round(np.arange(0.1, 9.0, 0.2), 1)
 WINDOWS = MassWindows(MASSES, 0.30 - 0.025 * MASSES, 2.0)
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
+TURN_SECONDS = 0.5
 TANH_PER_EVENT, FMA_PER_EVENT = 13, 172  # sigmoid counted as a tanh; 68 forward, 104 backward
 
 
@@ -154,7 +156,7 @@ def fresh(data: TrainingSet) -> PunziNet:
     return PunziNet(data.features.min(axis=1), data.features.max(axis=1), seed=1)
 
 
-def contenders(data: TrainingSet, over: Map) -> dict[str, Callable[[], object]]:
+def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable[[], object]]:
     n = len(data)
     nets = {
         name: fresh(data) for name in ("mono", "mono eager", "1e5", "1e5 eager", "bce", "bce eager")
@@ -183,12 +185,13 @@ def contenders(data: TrainingSet, over: Map) -> dict[str, Callable[[], object]]:
         sgd["mono"].step()
 
     def fused_batches() -> None:
-        for batch in stratified_batches(shuffled, 100_000, (1,)):
-            sums = group_sums(nets["1e5"], batch.events, over=over) * torch.from_numpy(batch.scale)
-            loss = punzi_loss(sums, data, FORMULA, log=False)
-            sgd["1e5"].zero_grad()
-            loss.backward()
-            sgd["1e5"].step()
+        fused_punzi_epoch(
+            nets["1e5"],
+            stratified_batches(shuffled, 100_000, (1,)),
+            lambda sums: punzi_slopes(sums, data, FORMULA, None, None),
+            learning_rate=1e-4,
+            threads=threads,
+        )
 
     def eager_batches() -> None:
         for features, part in fixed:
@@ -245,6 +248,15 @@ def ensemble_seconds(data: TrainingSet, threads: int) -> float:
     return (time.perf_counter() - begin) / (10 * (epochs + 1))
 
 
+def epoch_seconds(work: Callable[[], object]) -> float:
+    """Mean of epochs that follow each other for half a second, as they do in a training."""
+    begin, epochs = time.perf_counter(), 0
+    while epochs == 0 or time.perf_counter() - begin < TURN_SECONDS:
+        work()
+        epochs += 1
+    return (time.perf_counter() - begin) / epochs
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=5_400_000)
@@ -274,7 +286,7 @@ def main() -> None:
         }  # fmt: skip
         for name, peak in memory.items():
             print(f"memory above the data, {name}: {peak / n:.1f} bytes per event")
-        works = contenders(data, over)
+        works = contenders(data, over, options.threads)
         for name, work in works.items():
             if "eager" not in name:
                 work()  # caches warm, threads awake
@@ -285,9 +297,7 @@ def main() -> None:
                 # eager has the choice: torch's threads cost more than they bring on busy cores
                 for torch_threads in sorted({1, options.threads}) if "eager" in name else [1]:
                     torch.set_num_threads(torch_threads)
-                    begin = time.perf_counter()
-                    work()
-                    times[name, torch_threads].append(time.perf_counter() - begin)
+                    times[name, torch_threads].append(epoch_seconds(work))
             limits.append(register_limit(n, pool, options.threads))
     print(f"{'epoch':<12}{'fused [s]':>12}{'eager [s]':>12}{'ratio':>8}{'target':>8}")
     for name, target in (("Punzi mono", 25), ("Punzi 1e5", 18), ("BCE 2048", 7)):

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from numba import njit
 
 from models.training_set import GroupedEvents, TrainingSet
+from selection.table import IntArray
 
 BUCKET = 16384  # indices; a bucket is shuffled inside the second-level cache
 
@@ -30,6 +31,20 @@ class Batch:
 
     events: GroupedEvents
     scale: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Deal:
+    """The batches of one epoch: batch k holds events start[k, g] .. stop[k, g]-1 of group g."""
+
+    events: GroupedEvents
+    start: IntArray  # (n_batches, n_groups)
+    stop: IntArray  # (n_batches, n_groups)
+    scale: npt.NDArray[np.float64]  # (n_batches, n_groups)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for start, stop, scale in zip(self.start, self.stop, self.scale, strict=True):
+            yield Batch(replace(self.events, start=start, stop=stop), scale)
 
 
 def random_order(n: int, seed: tuple[int, ...]) -> npt.NDArray[np.uint32]:
@@ -85,36 +100,30 @@ def shuffled_in_groups(data: TrainingSet, seed: tuple[int, ...]) -> TrainingSet:
     return replace(data, features=features, weight=data.weight[order])
 
 
-def stratified_batches(
-    shuffled: TrainingSet, batch_size: int, seed: tuple[int, ...]
-) -> Iterator[Batch]:
+def stratified_batches(shuffled: TrainingSet, batch_size: int, seed: tuple[int, ...]) -> Deal:
     """round(n / batch_size) batches of a set that is shuffled in its groups."""
     n_batches = max(1, round(len(shuffled) / batch_size))
     count = np.diff(shuffled.group_start)
     rng = np.random.default_rng(seed)
-    deal = rng.permuted(np.tile(np.arange(n_batches), (shuffled.n_groups, 1)), axis=1)
-    begin, end = (
-        shuffled.group_start[:-1, None] + count[:, None] * slices // n_batches
-        for slices in (deal, deal + 1)
-    )  # (n_groups, n_batches)
-    scale = np.where(
-        count[:, None] >= n_batches, count[:, None] / np.maximum(end - begin, 1), n_batches
-    )
-    for start, stop, factor in zip(begin.T, end.T, np.ascontiguousarray(scale.T), strict=True):
-        yield Batch(replace(shuffled.whole, start=start, stop=stop), factor)
+    deal = rng.permuted(np.tile(np.arange(n_batches), (shuffled.n_groups, 1)), axis=1).T
+    start, stop = (
+        shuffled.group_start[:-1] + count * slices // n_batches for slices in (deal, deal + 1)
+    )  # (n_batches, n_groups)
+    scale = np.where(count >= n_batches, count / np.maximum(stop - start, 1), n_batches)
+    return Deal(shuffled.whole, *map(np.ascontiguousarray, (start, stop, scale)))
 
 
-def random_batches(data: TrainingSet, batch_size: int, seed: tuple[int, ...]) -> Iterator[Batch]:
+def random_batches(data: TrainingSet, batch_size: int, seed: tuple[int, ...]) -> Deal:
     """ceil(n / batch_size) batches; the last one may be smaller."""
     n = len(data)
     order = random_order(n, seed)
     features, weight, edges = _dealt(
         data.features, data.weight, data.group_start, order, batch_size
     )
+    start, stop = np.ascontiguousarray(edges[:, :-1]), np.ascontiguousarray(edges[:, 1:])
+    share = (edges[:, -1:] - edges[:, :1]) / n
     whole = replace(data.whole, features=features, weight=weight)
-    for edge in edges:
-        events = replace(whole, start=edge[:-1], stop=edge[1:])
-        yield Batch(events, np.full(data.n_groups, n / (edge[-1] - edge[0])))
+    return Deal(whole, start, stop, np.repeat(1 / share, data.n_groups, axis=1))
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from models.group_sums import packed, padded_widths, scaling_rows, unpacked
+from models.group_sums import packed, padded_widths, put_back, scaling_rows
 from models.kernels import sgd_epoch
 from models.losses import class_weights
 from models.network import PunziNet
@@ -51,13 +51,9 @@ def fused_bce_epoch(
     learning_rate: float,
 ) -> None:
     """SGD over all batches of `order`; changes the weights of the network."""
-    parameters = list(network.parameters())
-    theta = packed(parameters)
+    theta = packed(list(network.parameters()))
     sgd_epoch(rows, order, batch_size, learning_rate, theta, padded_widths(network))
-    with torch.no_grad():
-        new = unpacked(theta, [p.shape for p in parameters])
-        for parameter, value in zip(parameters, new, strict=True):
-            parameter.copy_(value)
+    put_back(theta, network)
 
 
 def eager_bce_losses(

@@ -182,6 +182,16 @@ def unpacked(theta: npt.NDArray[Any], shapes: Sequence[torch.Size]) -> list[Tens
     return parts
 
 
+def put_back(theta: npt.NDArray[np.float32], network: PunziNet) -> None:
+    """Give the network the weights of a flat padded vector."""
+    parameters = list(network.parameters())
+    with torch.no_grad():
+        for old, new in zip(
+            parameters, unpacked(theta, [p.shape for p in parameters]), strict=True
+        ):
+            old.copy_(new)
+
+
 class _Chunked(torch.autograd.Function):
     @staticmethod
     def forward(

@@ -23,9 +23,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 BLOCK = 256  # events; activations of a block of a 4-8-4-1 network fill 17 kB
+LANES = 32  # events; what the compiled loops take at once, the rest goes one by one
+SPINS = 2000  # looks at a number before the processor is offered to somebody else
 SCORE, BCE, ACCEPTED = 0, 1, 2
 
 _f = np.float32
@@ -120,27 +124,9 @@ def _forward(x, theta, m, h1, h2, z, rows1, rows2):  # type: ignore[no-untyped-d
     for j in range(0, width1, 4):
         p, q, r, s = 4 * j, 4 * j + 4, 4 * j + 8, 4 * j + 12
         p0, p1, p2, p3, pb = theta[p], theta[p + 1], theta[p + 2], theta[p + 3], theta[B1 + j]
-        q0, q1, q2, q3, qb = (
-            theta[q],
-            theta[q + 1],
-            theta[q + 2],
-            theta[q + 3],
-            theta[B1 + j + 1],
-        )
-        r0, r1, r2, r3, rb = (
-            theta[r],
-            theta[r + 1],
-            theta[r + 2],
-            theta[r + 3],
-            theta[B1 + j + 2],
-        )
-        s0, s1, s2, s3, sb = (
-            theta[s],
-            theta[s + 1],
-            theta[s + 2],
-            theta[s + 3],
-            theta[B1 + j + 3],
-        )
+        q0, q1, q2, q3, qb = theta[q], theta[q + 1], theta[q + 2], theta[q + 3], theta[B1 + j + 1]
+        r0, r1, r2, r3, rb = theta[r], theta[r + 1], theta[r + 2], theta[r + 3], theta[B1 + j + 2]
+        s0, s1, s2, s3, sb = theta[s], theta[s + 1], theta[s + 2], theta[s + 3], theta[B1 + j + 3]
         for e in range(m):
             x0, x1, x2, x3 = x[0, e], x[1, e], x[2, e], x[3, e]
             h1[j, e] = pb + p0 * x0 + p1 * x1 + p2 * x2 + p3 * x3
@@ -324,3 +310,117 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
         for q in range(len(theta)):
             t[q] = _f(t[q] - step * gradient[q])
     theta[:] = t
+
+
+@njit(**_OPTIONS, forceinline=True)
+def _add_scores(features, weight, scaling, at, m, room, rows, sums):  # type: ignore[no-untyped-def]
+    """Adds the m <= BLOCK events from `at` to sums = (sum of w y, its gradient by theta)."""
+    x, h1, h2, z, d, w, _, theta = room
+    full = (m + LANES - 1) // LANES * LANES  # up to it, events of weight zero
+    for i in range(4):
+        low, inverse_range = scaling[0, i], scaling[1, i]
+        for e in range(m):
+            x[i, e] = features[i, at + e]
+        for e in range(m, full):
+            x[i, e] = low
+        for e in range(full):
+            x[i, e] = (x[i, e] - low) * inverse_range
+    for e in range(m):
+        w[e] = weight[at + e]
+    for e in range(m, full):
+        w[e] = _f(0.0)
+    _forward(x, theta, full, h1, h2, z, rows[0], rows[1])
+    total = _f(0.0)
+    for e in range(full):
+        y = _ONE / (_ONE + _exp(-z[e]))
+        wy = w[e] * y
+        total += wy
+        d[e] = wy * (_ONE - y)
+    sums[0] += total
+    _backward(x, theta, full, h1, h2, d, sums[1:], rows[0], rows[1])
+
+
+def _place(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    """Address of array[at]."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+
+
+@intrinsic
+def _atomic_add(_, array, at, value):  # type: ignore[no-untyped-def]
+    """array[at] += value in one step; what was there before."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place = _place(context, builder, signature, arguments)
+        return builder.atomic_rmw("add", place, arguments[2], "seq_cst")
+
+    return types.int64(array, at, value), code
+
+
+@intrinsic
+def _atomic_read(_, array, at):  # type: ignore[no-untyped-def]
+    """array[at] as it is now, not as it was in a register."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.load_atomic(_place(context, builder, signature, arguments), "seq_cst", 8)
+
+    return types.int64(array, at), code
+
+
+_yield = types.ExternalFunction("sched_yield", types.int32())
+
+
+@njit(**_OPTIONS, forceinline=True)
+def _wait(shared, at, least):  # type: ignore[no-untyped-def]
+    """Until shared[at] >= least; the others need a microsecond as a rule."""
+    n = 0
+    while _atomic_read(shared, at) < least:
+        n += 1
+        if n > SPINS:
+            _yield()
+
+
+@njit(**_OPTIONS, forceinline=True)
+def _take_groups(features, weight, scaling, start, stop, batch, room, widths, out, shared):  # type: ignore[no-untyped-def]
+    """Sums of groups of a batch, one after the other, until all of them are taken."""
+    taken, done = 1 + 2 * batch, 2 + 2 * batch
+    g = _atomic_add(shared, taken, 1)
+    while g < len(out):
+        out[g] = 0.0
+        for at in range(start[batch, g], stop[batch, g], BLOCK):
+            m = min(BLOCK, stop[batch, g] - at)
+            _add_scores(features, weight, scaling, at, m, room, widths, out[g])
+        _atomic_add(shared, done, 1)
+        g = _atomic_add(shared, taken, 1)
+
+
+@njit(**_OPTIONS)
+def lead_batch(features, weight, scaling, start, stop, batch, theta, widths, out, shared):  # type: ignore[no-untyped-def]
+    """out[g] = sum of w y over group g of a batch, and its gradient by theta, with all who help.
+
+    start, stop (n_batches, n_groups); out (n_groups, 1 + n_parameters). shared (1 + 2 n_batches,),
+    zero before the first batch: batches begun, and for each batch the groups that are taken and
+    that are done. Every group is summed by one thread: the result does not depend on how many
+    there are, nor on one that comes late or never.
+    """
+    room = _scratch(len(widths[0]), len(widths[1]), len(theta))
+    room[7][:] = theta
+    _atomic_add(shared, 0, 1)
+    _take_groups(features, weight, scaling, start, stop, batch, room, widths, out, shared)
+    _wait(shared, 2 + 2 * batch, len(out))
+
+
+@njit(**_OPTIONS)
+def help_batches(features, weight, scaling, start, stop, theta, widths, out, shared):  # type: ignore[no-untyped-def]
+    """The same work for a thread that only helps, batch after batch as they begin.
+
+    theta may change only between batches. It ends with the last batch, or when shared[0] is larger
+    than the number of batches.
+    """
+    room = _scratch(len(widths[0]), len(widths[1]), len(theta))
+    for batch in range(len(start)):
+        _wait(shared, 0, batch + 1)
+        if _atomic_read(shared, 0) > len(start):
+            return
+        room[7][:] = theta
+        _take_groups(features, weight, scaling, start, stop, batch, room, widths, out, shared)

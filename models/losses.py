@@ -34,41 +34,44 @@ def efficiency_and_background(sums: Tensor, data: TrainingSet) -> tuple[Tensor, 
     return sums[: data.n_masses], in_window @ sums[data.n_masses :]
 
 
+def punzi_slopes(
+    sums: npt.NDArray[np.float64],
+    data: TrainingSet,
+    formula: PunziFormula,
+    power: float | None,
+    hypothesis_weight: npt.NDArray[np.float64] | None,
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """L and dL/dS (n_groups,) in closed form; power None is the plain mean."""
+    n = data.n_masses
+    efficiency, background = sums[:n], data.in_window @ sums[n:]
+    seen = efficiency > 0
+    v = np.where(seen, 1.0 if hypothesis_weight is None else hypothesis_weight, 0.0)
+    v = v / v.sum() if v.sum() else v * np.nan
+    efficiency = np.where(seen, efficiency, 1.0)
+    N = signal_events_needed(background, formula)
+    sigma = N / (efficiency * formula.luminosity_inv_fb)
+    if power is None:
+        value, by_log = v @ sigma, v * sigma
+    elif power == 0:
+        value, by_log = v @ np.log(sigma), v
+    else:
+        raised = v * sigma**power
+        value, by_log = np.log(raised.sum()) / power, raised / raised.sum()
+    by_background = by_log * signal_events_slope(background, formula) / N
+    return float(value), np.concatenate([-by_log / efficiency, by_background @ data.in_window])
+
+
 class _PunziLoss(torch.autograd.Function):
-    """S -> L with dL/dS in closed form: as one step of autograd it costs 0.1 ms less per batch."""
+    """S -> L with its closed-form derivatives: one step of autograd instead of twenty."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        sums: Tensor,
-        data: TrainingSet,
-        formula: PunziFormula,
-        power: float | None,
-        v: npt.NDArray[np.float64] | None,
-    ) -> Tensor:
-        S, n = sums.numpy(), data.n_masses
-        efficiency, background = S[:n], data.in_window @ S[n:]
-        seen = efficiency > 0
-        v = np.where(seen, 1.0 if v is None else v, 0.0)
-        v = v / v.sum() if v.sum() else v * np.nan
-        exposure = np.where(seen, efficiency, 1.0) * formula.luminosity_inv_fb
-        N = signal_events_needed(background, formula)
-        sigma = N / exposure
-        if power is None:
-            value, by_log = v @ sigma, v * sigma
-        elif power == 0:
-            value, by_log = v @ np.log(sigma), v
-        else:
-            raised = v * sigma**power
-            value, by_log = np.log(raised.sum()) / power, raised / raised.sum()
-        by_background = by_log * signal_events_slope(background, formula) / N
-        by_efficiency = -by_log / np.where(seen, efficiency, 1.0)
-        ctx.gradient = np.concatenate([by_efficiency, by_background @ data.in_window])
+    def forward(ctx: Any, sums: Tensor, *how: Any) -> Tensor:
+        value, ctx.slopes = punzi_slopes(sums.numpy(), *how)
         return torch.tensor(value, dtype=torch.float64)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
-        return torch.from_numpy(ctx.gradient * float(gradients[0])), None, None, None, None
+        return torch.from_numpy(ctx.slopes * float(gradients[0])), None, None, None, None
 
 
 def punzi_loss(

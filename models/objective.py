@@ -1,7 +1,8 @@
 """The losses a training follows: of all events, and of the batches of one epoch.
 
-    whole(stage)       L(S) of all events, the loss that is reported
-    of_batches(stage)  L(scale * S_batch) of one batch after the other
+    whole(stage)        L(S) of all events, the loss that is reported
+    of_batches(stage)   L(scale * S_batch) of one batch after the other
+    punzi_epoch(stage)  the same batches with their steps, for gradient descent
 
 S are group sums of scores (Punzi) or of -log P (BCE). Random BCE batches are small and have no
 groups: models/bce_epoch.py.
@@ -20,11 +21,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from models.batches import random_batches, random_order, shuffled_in_groups, stratified_batches
+from models.batches import (
+    Deal,
+    random_batches,
+    random_order,
+    shuffled_in_groups,
+    stratified_batches,
+)
 from models.bce_epoch import bce_rows, bce_weights, eager_bce_losses
 from models.group_sums import Form, Map, Quantity, group_sums
-from models.losses import bce_loss, punzi_loss
+from models.losses import bce_loss, punzi_loss, punzi_slopes
 from models.network import PunziNet
+from models.punzi_epoch import fused_punzi_epoch
 from models.sensitivity import PunziFormula
 from models.settings import Stage, TrainingSettings
 from models.training_set import TrainingSet
@@ -34,13 +42,14 @@ SHUFFLE = 1_000_000_007  # in place of an epoch, for the one shuffle of a stage
 
 @dataclass(frozen=True)
 class Objective:
-    """Events, settings and seed of one training; `over` and `form` do not change any result."""
+    """Events, settings and seed of one training; the rest does not change any result."""
 
     data: TrainingSet
     settings: TrainingSettings
     seed: int
     form: Form = "auto"
     over: Map = map
+    threads: int = 1
 
     @property
     def formula(self) -> PunziFormula:
@@ -69,12 +78,8 @@ class Objective:
             order = random_order(len(self.data), seed)
             yield from eager_bce_losses(network, self.data, self.bce_weight, order, batch_size=size)
             return
-        if stage.batching == "random":
-            batches = random_batches(self.data, size, seed)
-        else:
-            batches = stratified_batches(self.shuffled, size, seed)
         quantity: Quantity = "bce" if stage.loss == "bce" else "score"
-        for batch in batches:
+        for batch in self._deal(stage, seed):
             sums = group_sums(
                 network, batch.events, quantity=quantity, form=self.form, over=self.over
             )
@@ -82,18 +87,49 @@ class Objective:
                 left_out += sums.detach().numpy()[: self.data.n_masses] <= 0
             yield self._loss(stage, sums * torch.from_numpy(batch.scale), self.data)
 
+    def punzi_epoch(
+        self,
+        network: PunziNet,
+        stage: Stage,
+        seed: tuple[int, ...],
+        left_out: npt.NDArray[np.int64],
+        *,
+        learning_rate: float,
+    ) -> float:
+        """All batches of one epoch of gradient descent; the last loss, or the first not finite."""
+
+        def slopes(sums: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+            left_out[:] += sums[: self.data.n_masses] <= 0
+            s = self.settings
+            power = s.power if s.log_loss else None
+            return punzi_slopes(sums, self.data, self.formula, power, self._hypothesis_weight)
+
+        deal = self._deal(stage, seed)
+        return fused_punzi_epoch(
+            network, deal, slopes, learning_rate=learning_rate, threads=self.threads
+        )
+
+    def _deal(self, stage: Stage, seed: tuple[int, ...]) -> Deal:
+        size = stage.batch_size or len(self.data)
+        if stage.batching == "random":
+            return random_batches(self.data, size, seed)
+        return stratified_batches(self.shuffled, size, seed)
+
+    @property
+    def _hypothesis_weight(self) -> npt.NDArray[np.float64] | None:
+        v = self.settings.hypothesis_weights
+        return None if v is None else np.asarray(v, np.float64)
+
     def _loss(self, stage: Stage, sums: Tensor, data: TrainingSet) -> Tensor:
         if stage.loss == "bce":
             return bce_loss(sums, data)
-        v = self.settings.hypothesis_weights
-        weight = None if v is None else np.asarray(v, np.float64)
         return punzi_loss(
             sums,
             data,
             self.formula,
             log=self.settings.log_loss,
             power=self.settings.power,
-            hypothesis_weight=weight,
+            hypothesis_weight=self._hypothesis_weight,
         )
 
     @cached_property

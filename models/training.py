@@ -100,7 +100,7 @@ def train(
         msg = f"{len(v)} hypothesis_weights for {data.n_masses} trained masses"
         raise ValueError(msg)
     with shared_map(threads) as over:
-        objective = Objective(data, settings, seed, form, over)
+        objective = Objective(data, settings, seed, form, over, threads)
         return _train(objective, validation, checkpoint, progress)
 
 
@@ -130,12 +130,11 @@ def _train(
     stages = objective.settings.stages
     while state.stage < len(stages):
         stage = stages[state.stage]
-        fused = (
-            objective.rows(state.network) if _fused_bce(state.network, stage, objective) else None
-        )
+        fused = _is_fused(state.network, stage, objective)
+        rows = objective.rows(state.network) if fused and stage.loss == "bce" else None
         begun, first = time.monotonic(), state.epoch
         while state.epoch <= stage.epochs:
-            _epoch(state, objective, validation, fused)
+            _epoch(state, objective, validation, fused=fused, rows=rows)
             state.epoch += 1
             if progress and state.epoch <= stage.epochs:
                 progress(_progress(state, objective, time.monotonic() - begun, state.epoch - first))
@@ -154,7 +153,9 @@ def _epoch(
     state: _State,
     objective: Objective,
     validation: TrainingSet,
-    fused: npt.NDArray[np.float32] | None,
+    *,
+    fused: bool,
+    rows: npt.NDArray[np.float32] | None,
 ) -> None:
     """One row of the history, and, but for the last row of a stage, one pass over the events."""
     network, stage = state.network, objective.settings.stages[state.stage]
@@ -172,9 +173,13 @@ def _epoch(
     if last:
         return
     seed = (objective.seed, state.stage, state.epoch)
-    if fused is not None and stage.batch_size is not None:
+    if rows is not None and stage.batch_size is not None:
         order = random_order(len(objective.data), seed)
-        fused_bce_epoch(network, fused, order, batch_size=stage.batch_size, learning_rate=rate)
+        fused_bce_epoch(network, rows, order, batch_size=stage.batch_size, learning_rate=rate)
+        return
+    if fused:
+        end = objective.punzi_epoch(network, stage, seed, state.left_out, learning_rate=rate)
+        _demand_finite(torch.tensor(end, dtype=torch.float64), state, objective, rate)
         return
     for group in state.optimizer.param_groups:
         group["lr"] = rate
@@ -186,10 +191,11 @@ def _epoch(
         state.optimizer.step()
 
 
-def _fused_bce(network: PunziNet, stage: Stage, objective: Objective) -> bool:
-    batches = stage.loss == "bce" and stage.batch_size is not None and stage.batching == "random"
-    allowed = objective.form != "torch" and is_fusible(network)
-    return batches and stage.optimizer == "sgd" and allowed
+def _is_fused(network: PunziNet, stage: Stage, objective: Objective) -> bool:
+    """True if the epochs of a stage run in compiled code, steps and all: gradient descent."""
+    allowed = objective.form != "torch" and is_fusible(network) and stage.optimizer == "sgd"
+    compiled = stage.loss == "punzi" or stage.batching == "random"
+    return allowed and compiled and stage.batch_size is not None
 
 
 def _optimizer(network: PunziNet, stage: Stage) -> torch.optim.Optimizer:

@@ -1,0 +1,60 @@
+"""One epoch of Punzi-loss in batches by gradient descent, as fast as one sweep over all events.
+
+    theta <- theta - r dL/dtheta,  L = loss of scale_k * S_k(theta),  batch k after batch k - 1
+
+A batch of 1e5 events takes a millisecond, waking a thread for it a third of one, and a step of
+torch's autograd and optimiser as much. Helpers are therefore woken once per epoch and stay in
+compiled code, where they wait for the next batch (`help_batches` in models/kernels.py); loss and
+step are closed forms. Any other network or optimiser goes the general way: models/objective.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from threading import Thread
+
+import numpy as np
+import numpy.typing as npt
+
+from models.batches import Deal
+from models.group_sums import packed, padded_widths, put_back, scaling_rows
+from models.kernels import help_batches, lead_batch
+from models.network import PunziNet
+
+Slopes = Callable[[npt.NDArray[np.float64]], tuple[float, npt.NDArray[np.float64]]]
+STOP = np.iinfo(np.int64).max
+
+
+def fused_punzi_epoch(
+    network: PunziNet, deal: Deal, slopes: Slopes, *, learning_rate: float, threads: int
+) -> float:
+    """SGD over all batches of the deal; changes the weights of a fusible network.
+
+    slopes: scaled group sums (n_groups,) -> L and dL/dS. Returns the last loss; one that is not
+    finite ends the epoch with the weights it was found at.
+    """
+    theta = packed(list(network.parameters()))
+    out = np.empty((deal.start.shape[1], 1 + len(theta)))
+    shared = np.zeros(1 + 2 * len(deal.start), np.int64)
+    widths, value = padded_widths(network), np.nan
+    events = (deal.events.features, deal.events.weight, scaling_rows(network))
+    with ExitStack() as stack:
+        for _ in range(threads - 1):
+            arguments = (*events, deal.start, deal.stop, theta, widths, out, shared)
+            helper = Thread(target=help_batches, args=arguments)
+            helper.start()
+            stack.callback(helper.join)
+        stack.callback(shared.__setitem__, 0, STOP)  # helpers end, whatever happened; runs first
+        stack.enter_context(np.errstate(over="ignore", invalid="ignore"))  # looked for below
+        for batch, scale in enumerate(deal.scale):
+            lead_batch(*events, deal.start, deal.stop, batch, theta, widths, out, shared)
+            value, by_sums = slopes(out[:, 0] * scale)
+            new = (theta - learning_rate * ((by_sums * scale) @ out[:, 1:])).astype(np.float32)
+            if not np.isfinite(new).all():  # the clamps of the next batch would make numbers of nan
+                value = np.nan
+            if not np.isfinite(value):
+                break
+            theta[:] = new
+    put_back(theta, network)
+    return value
