@@ -25,11 +25,12 @@ from analysis.friend import TREE, Counts, friend_types
 from analysis.runs import replacing
 from analysis.score_rows import Rows, Scored
 from analysis.spectra import (
+    Entries,
     Spectra,
     add_weights,
+    counted_spectra,
     empty_spectra,
     from_json,
-    summed,
     to_json,
     with_weights,
 )
@@ -65,19 +66,23 @@ class Applied:
 
 def write_applied(job: Job, applied: AppliedModel, pieces: Iterator[Scored]) -> Applied:
     """Write the pieces in order; the file appears under its name only when complete."""
-    total, raw, running = Counts(), empty_spectra(), empty_spectra()
+    total, running = Counts(), empty_spectra()
+    entries: list[Entries] = []
     weighted = False
-    with replacing(job.output) as part, uproot.recreate(part) as file:
+    with replacing(job.output) as part, uproot.create(part) as file:
         tree = file.mktree(job.tree, dict(job.types))
         tree.compression = {name: _compression(kind) for name, kind in job.types.items()}
         for piece in pieces:
             for basket in _baskets(piece.branches):
                 tree.extend(basket)
-            total, raw = total + piece.counts, summed(raw, piece.spectra)
+            total = total + piece.counts
+            entries.append(piece.entries)
             if piece.weighted is not None:
                 weighted = True
                 add_weights(running, *piece.weighted)
-        spectra = with_weights(raw, running) if weighted else raw
+        spectra = counted_spectra(entries)
+        if weighted:
+            spectra = with_weights(spectra, running)
         if job.recorded:
             kinds = dict.fromkeys(job.recorded, np.float64)
             file.mktree(METADATA, kinds).extend({k: [v] for k, v in job.recorded.items()})

@@ -42,7 +42,7 @@ from analysis.spectra import empty_spectra, summed
 
 log = logging.getLogger(__name__)
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 
 
 def apply_model(request: Request, how: Execution) -> list[Applied]:
@@ -71,11 +71,13 @@ def apply_model(request: Request, how: Execution) -> list[Applied]:
 def _keep_freed_memory() -> None:
     """Ask glibc to keep the arrays of one piece for the next, where there is glibc.
 
-    It hands them back to the system else, and gets zeroed pages again: 20 ns per event.
+    It hands them back to the system else, and gets zeroed pages again: 20 ns per event. One arena
+    for all threads: those of new threads give back what they can, whatever the threshold says.
     """
+    wanted = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 256 << 20, M_ARENA_MAX: 1}
     with suppress(OSError, TypeError, AttributeError):
-        for parameter, size in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 256 << 20)):
-            ctypes.CDLL(None).mallopt(parameter, size)
+        for parameter, value in wanted.items():
+            ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def _processed(applied: AppliedModel, jobs: Sequence[Job], how: Execution) -> list[Applied]:

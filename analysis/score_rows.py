@@ -18,8 +18,8 @@ import numpy.typing as npt
 import uproot
 
 from analysis.applied_model import AppliedModel, ApplyError
-from analysis.friend import Columns, Counts, counts, friend_columns
-from analysis.spectra import Spectra, counted
+from analysis.friend import Columns, Counts, counts, friend_columns, in_root_order
+from analysis.spectra import Entries, counted
 
 OPEN_FILES = 4
 
@@ -49,10 +49,10 @@ class Weighted(NamedTuple):
 class Scored:
     """What comes back: the friend's branches, or the copied branches of passing entries."""
 
-    branches: dict[str, Any]
     counts: Counts
-    spectra: Spectra  # of weight 1
+    entries: Entries
     weighted: Weighted | None  # only if there are weights
+    branches: dict[str, Any]
 
 
 def score_rows(applied: AppliedModel, rows: Rows) -> Scored:
@@ -94,25 +94,31 @@ def read_columns(rows: Rows) -> Columns:
 # the last few files stay open: opening costs as much as reading 100 000 rows
 @lru_cache(maxsize=OPEN_FILES)
 def open_tree(file: str, tree: str, identity: str) -> Any:  # noqa: ARG001
-    """The tree of a file; `identity` is part of the key only. No cache of arrays: flat memory."""
-    return uproot.open(file, array_cache=None, object_cache=None)[tree]
+    """The tree of a file; `identity` is part of the key only. No cache of arrays: flat memory.
+
+    Local files are read directly: by way of fsspec's event loop two threads get a third less.
+    """
+    how = {} if "://" in file else {"handler": uproot.source.file.MultithreadedFileSource}
+    return uproot.open(file, array_cache=None, object_cache=None, **how)[tree]
 
 
 def _score(applied: AppliedModel, rows: Rows) -> Scored:
     columns = read_columns(rows)
     friend = friend_columns(applied, columns)
-    selected = friend["flag"] == 0
-    mass2, passing = friend["recoil_mass2"][selected], friend["pass"][selected]
-    weight = columns["weight"][selected].astype(np.float64) if "weight" in columns else None
-    if weight is not None and not np.isfinite(weight).all():
-        wrong = int(np.count_nonzero(~np.isfinite(weight)))
-        msg = f"the weight of {wrong} selected rows is not a finite number"
-        raise ValueError(msg)
+    mass2, selected, passing = friend["recoil_mass2"], friend["flag"] == 0, friend["pass"]
+    weighted = None
+    if "weight" in columns:
+        weight = columns["weight"][selected].astype(np.float64)
+        if not np.isfinite(weight).all():
+            wrong = int(np.count_nonzero(~np.isfinite(weight)))
+            msg = f"the weight of {wrong} selected rows is not a finite number"
+            raise ValueError(msg)
+        weighted = Weighted(mass2[selected], passing[selected], weight)
     return Scored(
-        branches=_copied(rows, friend["pass"]) if rows.copied else friend,
         counts=counts(friend),
-        spectra=counted(mass2, passing),
-        weighted=None if weight is None else Weighted(mass2, passing, weight),
+        entries=counted(mass2, selected, passing),
+        weighted=weighted,
+        branches=_copied(rows, passing) if rows.copied else in_root_order(friend),
     )
 
 

@@ -10,20 +10,24 @@ Weights are summed entry by entry in the order of the file: how it was read neve
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import hist
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 import uhi.io.json
 
 from analysis.histograms import AXES, Histograms, added
 from selection.table import BoolArray, FloatArray
 
 Spectra = dict[str, Histograms]
+Entries = tuple[npt.NDArray[np.int64], ...]  # of each of QUANTITIES: (3, n_bins + 2)
 
 STAGES = ("before", "after")
 QUANTITIES = ("recoil_mass2", "recoil_mass")
 BLOCK = 256  # entries
+TWO = np.int32(2)
 
 
 def empty_spectra() -> Spectra:
@@ -33,14 +37,23 @@ def empty_spectra() -> Spectra:
     return {stage: {name: h.copy() for name, h in (weighted | raw).items()} for stage in STAGES}
 
 
-def counted(mass2_gev2: FloatArray, passing: BoolArray) -> Spectra:
-    """Spectra of entries of weight 1: mass2 (n,) of preselected entries, passing (n,)."""
+def counted(mass2_gev2: FloatArray, selected: BoolArray, passing: BoolArray) -> Entries:
+    """Entries of each bin: mass2 (n,), selected (n,) by the preselection, passing (n,) the cut too.
+
+    Only selected entries may pass, and only they need a finite mass2.
+    """
     axes = [AXES[name] for name in QUANTITIES]
     edges = [(axis.edges[0], axis.edges[-1]) for axis in axes]
-    found = [np.zeros((2, axis.extent), np.int64) for axis in axes]  # failing, passing
-    _count(_native(mass2_gev2), passing, *edges, *found)
+    found = [np.zeros((3, 2, axis.extent), np.int64) for axis in axes]
+    _count(mass2_gev2, selected, passing, *edges, *found)
+    return tuple(entries.sum(axis=1) for entries in found)
+
+
+def counted_spectra(parts: Sequence[Entries]) -> Spectra:
+    """Spectra of entries of weight 1, all parts together."""
     spectra = empty_spectra()
-    for name, (failing, after) in zip(QUANTITIES, found, strict=True):
+    for at, name in enumerate(QUANTITIES):
+        failing, after, _ = sum((part[at] for part in parts), np.zeros((3, 1), np.int64))
         for stage, entries in (("before", failing + after), ("after", after)):
             spectra[stage][f"{name}_raw"].view(flow=True)[...] = entries
             view = spectra[stage][name].view(flow=True)
@@ -49,37 +62,49 @@ def counted(mass2_gev2: FloatArray, passing: BoolArray) -> Spectra:
 
 
 @nb.njit(nogil=True, cache=True, error_model="numpy")
-def _count(mass2, passing, mass2_edges, mass_edges, by_mass2, by_mass):  # type: ignore[no-untyped-def]
-    """Adds to by_mass2 and by_mass, each (2, n_bins + 2), what hist would add.
+def _count(mass2, selected, passing, mass2_edges, mass_edges, by_mass2, by_mass):  # type: ignore[no-untyped-def]
+    """Adds to by_mass2 and by_mass, each (3, 2, n_bins + 2), what hist would add.
 
-    Three times as fast: bins are found for several entries at once, and counted afterwards.
+    First axis: failing, passing, not selected. Second: entries with an even and an odd place, so
+    that neighbours in one bin do not wait for each other. Several times as fast as hist: places are
+    found for many entries at once, and counted afterwards without a branch.
     """
-    bins, mass_bins = np.empty((2, BLOCK), np.int32)
+    n_mass2, n_mass = by_mass2.shape[2], by_mass.shape[2]
+    in_mass2, in_mass = by_mass2.reshape(-1), by_mass.reshape(-1)
+    value, kind = np.empty(BLOCK), np.empty(BLOCK, np.int32)
+    place, mass_place = np.empty((2, BLOCK), np.int32)
     for start in range(0, len(mass2), BLOCK):
         n = min(BLOCK, len(mass2) - start)
         for e in range(n):
-            m2 = mass2[start + e]
-            bins[e] = _bin(m2, mass2_edges, by_mass2.shape[1] - 2)
-            mass = np.copysign(np.sqrt(abs(m2)), m2)
-            mass_bins[e] = _bin(mass, mass_edges, by_mass.shape[1] - 2)
+            # 32 bits: numba would count in 64, half as many at once
+            kind[e] = TWO - TWO * np.int32(selected[start + e]) + np.int32(passing[start + e])
         for e in range(n):
-            stage = int(passing[start + e])
-            by_mass2[stage, bins[e]] += 1
-            by_mass[stage, mass_bins[e]] += 1
+            value[e] = mass2[start + e] if kind[e] < 2 else 0.0  # it may be nan
+        for e in range(n):
+            m2 = value[e]
+            place[e] = _bin(m2, mass2_edges, n_mass2 - 2)
+            mass_place[e] = _bin(np.copysign(np.sqrt(abs(m2)), m2), mass_edges, n_mass - 2)
+        for e in range(n):
+            half = TWO * kind[e] + np.int32(e & 1)
+            place[e] += half * np.int32(n_mass2)
+            mass_place[e] += half * np.int32(n_mass)
+        for e in range(n):
+            in_mass2[place[e]] += 1
+            in_mass[mass_place[e]] += 1
 
 
 @nb.njit(inline="always", error_model="numpy")
 def _bin(value, edges, n):  # type: ignore[no-untyped-def]
     """Bin of a finite value on a regular axis, as boost-histogram rounds; 0 is the underflow."""
     at = np.floor((value - edges[0]) / (edges[1] - edges[0]) * n)
-    return np.int32(min(max(at, -1.0), float(n))) + 1
+    return np.int32(min(max(at, -1.0), float(n))) + np.int32(1)
 
 
 def add_weights(
     spectra: Spectra, mass2_gev2: FloatArray, passing: BoolArray, weight: FloatArray
 ) -> None:
     """Fill the weighted spectra, in place: one running sum keeps the order of the entries."""
-    for stage, values in _values(_native(mass2_gev2), passing).items():
+    for stage, values in _values(mass2_gev2, passing).items():
         w = weight if stage == "before" else weight[passing]
         for name, value in values.items():
             spectra[stage][name].fill(value, weight=w)
@@ -115,8 +140,3 @@ def _values(mass2: FloatArray, passing: BoolArray) -> dict[str, dict[str, FloatA
         "before": {"recoil_mass2": mass2, "recoil_mass": mass},
         "after": {"recoil_mass2": mass2[passing], "recoil_mass": mass[passing]},
     }
-
-
-def _native(mass2: FloatArray) -> FloatArray:
-    """Bytes in the order of this machine; the branches of the friend tree have ROOT's."""
-    return np.asarray(mass2, np.float64)

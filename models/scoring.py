@@ -49,7 +49,9 @@ def network_scores(
 
     weights[i] (n_out, n_in) and biases[i] (n_out,) of each layer, tanh between them.
     """
-    return _logistic(_run(features, weights, biases, feature_min, feature_max))
+    out = np.empty(len(features), np.float32)
+    _run(features, weights, biases, feature_min, feature_max, out)
+    return out
 
 
 def network_logits(
@@ -60,7 +62,9 @@ def network_logits(
     feature_max: FloatArray,
 ) -> Floats:
     """Output before the sigmoid, z (n,); arguments as for network_scores."""
-    return _run(features, weights, biases, feature_min, feature_max) * -log(2)
+    out = np.empty(len(features))
+    _run(features, weights, biases, feature_min, feature_max, out)
+    return out * -log(2)
 
 
 def _run(
@@ -69,16 +73,16 @@ def _run(
     biases: Sequence[FloatArray],
     feature_min: FloatArray,
     feature_max: FloatArray,
-) -> Floats:
-    """-z / ln 2."""
+    out: Float32s | Floats,
+) -> None:
+    """Scores into an array of float32, -z / ln 2 into one of float64."""
     if features.ndim != 2 or features.shape[1] != len(feature_min):
         msg = f"features have shape {features.shape}, expected (n_events, {len(feature_min)})"
         raise ValueError(msg)
     kind = np.float32 if features.dtype == np.float32 else np.float64
     layers = _layers(weights, biases, feature_min, feature_max)
-    out = np.empty(len(features))
-    _forward(np.ascontiguousarray(features.T, dtype=kind), *layers, out)
-    return out
+    columns = np.ascontiguousarray(features.T, dtype=kind)
+    _forward(columns, *layers, out, out.dtype == np.float32)
 
 
 def _layers(
@@ -122,18 +126,14 @@ def _s(t: float) -> float:
 
 
 @numba.njit(**_OPTIONS)
-def _logistic(t: Floats) -> Float32s:
-    out = np.empty(len(t), dtype=np.float32)
-    for e in range(len(t)):
-        out[e] = _s(t[e])
-    return out
-
-
-@numba.njit(**_OPTIONS)
 def _forward(
-    x: FloatArray, weights: tuple[Floats, ...], biases: tuple[Floats, ...], out: Floats
+    x: FloatArray,
+    weights: tuple[Floats, ...],
+    biases: tuple[Floats, ...],
+    out: Float32s | Floats,
+    squash: bool,
 ) -> None:
-    """x (n_features, n) -> out (n,), the t of the last layer.
+    """x (n_features, n) -> out (n,), the t of the last layer, or s(t) if it is to be squashed.
 
     The activations of all layers are rows of one allocation: compiled loops ask at run time
     whether their arrays overlap, and here the answer, and with it the rounding, is always the same.
@@ -163,7 +163,7 @@ def _forward(
                     else:
                         for e in range(_BLOCK):
                             t[e] += w0 * a0[e] + w1 * a1[e] + w2 * a2[e] + w3 * a3[e]
-                if layer < len(weights) - 1:
+                if squash or layer < len(weights) - 1:
                     for e in range(_BLOCK):
                         t[e] = _s(t[e])
             first, to = to, to + w.shape[0]

@@ -36,6 +36,7 @@ class EventKinematics:
     recoil_mass2_gev2: npt.NDArray[np.float64]  # (n,)
     recoil_costheta: npt.NDArray[np.float64]  # (n,) polar angle in the lab
     features: FloatArray  # (4, n) in the order of FEATURES: one contiguous row each
+    finite: npt.NDArray[np.bool_]  # (n,) recoil mass and all features are finite
 
 
 @nb.njit(nogil=True, inline="always", error_model="numpy")
@@ -65,7 +66,7 @@ def _p4(px, py, pz, e):  # type: ignore[no-untyped-def]
 # several events at once. No fastmath: an event's bits must not depend on its place in a chunk.
 @nb.njit(nogil=True, cache=True, error_model="numpy")
 def _fixed_beams(  # type: ignore[no-untyped-def]
-    ax, ay, az, ae, bx, by, bz, be, beam, electron, mass2, costheta, f0, f1, f2, f3
+    ax, ay, az, ae, bx, by, bz, be, beam, electron, mass2, costheta, f0, f1, f2, f3, finite
 ):
     beams = _p4(beam[0], beam[1], beam[2], beam[3])
     lab = _p4(electron[0], electron[1], electron[2], 1.0)
@@ -73,11 +74,12 @@ def _fixed_beams(  # type: ignore[no-untyped-def]
     for i in range(len(ax)):
         plus, minus = _p4(ax[i], ay[i], az[i], ae[i]), _p4(bx[i], by[i], bz[i], be[i])
         mass2[i], costheta[i], f0[i], f1[i], f2[i], f3[i] = _event(plus, minus, beams, axis)
+        finite[i] = np.isfinite(mass2[i] + f0[i] + f1[i] + f2[i] + f3[i])
 
 
 @nb.njit(nogil=True, cache=True, error_model="numpy")
 def _event_beams(  # type: ignore[no-untyped-def]
-    ax, ay, az, ae, bx, by, bz, be, beam, electron, mass2, costheta, f0, f1, f2, f3
+    ax, ay, az, ae, bx, by, bz, be, beam, electron, mass2, costheta, f0, f1, f2, f3, finite
 ):
     px, py, pz, energy = beam
     lab = _p4(electron[0], electron[1], electron[2], 1.0)
@@ -86,6 +88,7 @@ def _event_beams(  # type: ignore[no-untyped-def]
         axis = lab.boostCM_of_p4(beams).to_Vector3D().unit()
         plus, minus = _p4(ax[i], ay[i], az[i], ae[i]), _p4(bx[i], by[i], bz[i], be[i])
         mass2[i], costheta[i], f0[i], f1[i], f2[i], f3[i] = _event(plus, minus, beams, axis)
+        finite[i] = np.isfinite(mass2[i] + f0[i] + f1[i] + f2[i] + f3[i])
 
 
 def event_kinematics(
@@ -103,12 +106,13 @@ def event_kinematics(
     p = tuple(np.ascontiguousarray(columns[name], kind) for name in MOMENTA)
     n = len(p[0])
     out, features = np.empty((2, n)), np.empty((len(FEATURES), n), feature_type)
+    finite = np.empty(n, np.bool_)
     per_event = _beam_columns(columns, beams)
     if per_event is None:
-        _fixed_beams(*p, beams.total, beams.electron_direction, *out, *features)
+        _fixed_beams(*p, beams.total, beams.electron_direction, *out, *features, finite)
     else:
-        _event_beams(*p, per_event, beams.electron_direction, *out, *features)
-    return EventKinematics(out[0], out[1], features)
+        _event_beams(*p, per_event, beams.electron_direction, *out, *features, finite)
+    return EventKinematics(out[0], out[1], features, finite)
 
 
 def _beam_columns(

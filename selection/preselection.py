@@ -69,9 +69,7 @@ def named_cuts(
     cuts: Preselection, columns: Mapping[str, FloatArray], event: EventKinematics
 ) -> dict[str, BoolArray]:
     """Mask of each cut by itself, in the order of application; cuts that are off are left out."""
-    masks = {
-        "valid": np.isfinite(event.recoil_mass2_gev2) & np.isfinite(event.features).all(axis=0)
-    }
+    masks = {"valid": event.finite}
     if cuts.muon_id_min is not None:
         masks["muon_id"] = np.asarray(
             np.minimum(columns["mu_plus_id"], columns["mu_minus_id"]) > cuts.muon_id_min

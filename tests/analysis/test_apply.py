@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from analysis import apply as apply_module
-from analysis.applied_model import BEAM_TOLERANCE_GEV, ApplyError
+from analysis.applied_model import BEAM_TOLERANCE_GEV, ApplyError, load_applied
 from analysis.apply import apply_model
 from analysis.apply_plan import Request, models_and_ntuples
 from analysis.cli import main
-from analysis.friend import inclusive_span
+from analysis.friend import friend_columns, inclusive_span
 from analysis.histograms import AXES, load_json
 from analysis.select import Execution
-from analysis.spectra import add_weights, counted, empty_spectra
+from analysis.spectra import add_weights, counted, counted_spectra, empty_spectra
 from models.model_file import ModelFileError
 from models.network import PunziNet
 from models.trained import Conditions, from_network, load_model, save_model
@@ -175,9 +175,15 @@ def test_entries_are_counted_in_the_bins_of_hist():
     mass2 = np.random.default_rng(1).uniform(-10, 120, 10_000)
     edges = np.concatenate([AXES["recoil_mass2"].edges, AXES["recoil_mass"].edges ** 2, [-0.0]])
     mass2 = np.concatenate([mass2, edges, np.nextafter(edges, -9), np.nextafter(edges, 999)])
-    passing = np.arange(len(mass2)) % 3 == 0
-    spectra, expected = counted(mass2.astype(">f8"), passing), empty_spectra()
-    add_weights(expected, mass2, passing, np.ones(len(mass2)))
+    selected = np.arange(len(mass2)) % 4 > 0
+    passing = selected & (np.arange(len(mass2)) % 3 == 0)
+    parts = [
+        (mass2[rows], selected[rows], passing[rows]) for rows in (slice(999), slice(999, None))
+    ]
+    unselected = (np.array([np.nan, np.inf]), np.zeros(2, bool), np.zeros(2, bool))
+    spectra = counted_spectra([counted(*part) for part in (*parts, unselected)])
+    expected = empty_spectra()
+    add_weights(expected, mass2[selected], passing[selected], np.ones(selected.sum()))
     for stage in expected:
         for name in ("recoil_mass2", "recoil_mass"):
             entries = expected[stage][name].values(flow=True)
@@ -261,6 +267,21 @@ def test_a_file_of_a_configured_sample_has_the_weight_of_that_sample(net, foreig
     ask = request(net, [path, plain], tmp_path / "both", config=config(more=more))
     with pytest.raises(ApplyError, match=r"plain\.root has no weights by the configuration"):
         apply_model(ask, ONE)
+
+
+def test_a_score_does_not_depend_on_how_many_neighbours_fail(samples, net):
+    applied = load_applied((net,), config=None, cut=None)
+    whole = columns(samples[0])
+    good = np.flatnonzero(friend_columns(applied, whole)["flag"] == 0)[:100]
+    entries = {name: values[good] for name, values in whole.items()}
+    clean = friend_columns(applied, entries)["score"]
+    assert np.isfinite(clean).all()
+    for n_bad in (1, 99):
+        bad = np.arange(len(good)) < n_bad
+        found = friend_columns(applied, entries | {"extra_energy": np.where(bad, 9.0, 0.0)})
+        assert np.array_equal(found["flag"] == 4, bad)
+        assert np.isnan(found["score"][bad]).all()
+        assert np.array_equal(found["score"][~bad], clean[~bad])
 
 
 def test_entries_that_fail_are_kept_flagged_and_counted(samples, net, tmp_path):

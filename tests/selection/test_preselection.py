@@ -17,10 +17,12 @@ def events(n, **changes):
     """n events in the middle of every cut, with some quantities replaced."""
     features = np.full((4, n), 2.0, np.float32)
     features[3] = changes.pop("pt_mumu", 2.0)
+    mass2 = changes.pop("mass2", np.full(n, 4.0))
     kinematics = EventKinematics(
-        changes.pop("mass2", np.full(n, 4.0)),
+        mass2,
         np.cos(np.radians(changes.pop("theta_deg", np.full(n, 90.0)))),
         features,
+        np.isfinite(mass2) & np.isfinite(features).all(axis=0),
     )
     columns = {
         "mu_plus_id": np.full(n, 0.9),

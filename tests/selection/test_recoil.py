@@ -193,6 +193,17 @@ def test_a_nan_stays_in_its_event():
     assert np.isnan(found.features).any(axis=0).nonzero()[0].tolist() == [7]
 
 
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e200])
+def test_an_event_is_finite_if_its_mass_and_all_its_features_are(wrong):
+    damaged = columns(random_pair(50))
+    damaged["mu_minus_pz"][[3, 40]] = wrong
+    with np.errstate(over="ignore"):
+        found = event_kinematics(damaged, SUPERKEKB)
+    expected = np.isfinite(found.recoil_mass2_gev2) & np.isfinite(found.features).all(axis=0)
+    assert np.array_equal(found.finite, expected)
+    assert np.flatnonzero(~found.finite).tolist() == [3, 40]
+
+
 @pytest.mark.parametrize("size", [1, 7, 250, 333])
 def test_an_event_has_the_same_bits_wherever_a_chunk_begins(size):
     pair = random_pair(1000)
