@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import io
 import logging
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -288,6 +290,7 @@ def main() -> None:
     code = None
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 can be printed too
         sys.stdout.reconfigure(errors="backslashreplace")
+    sys.unraisablehook = _interrupt_again
     try:
         code = app(standalone_mode=False)  # returns what typer.Exit carries, and 130 for Ctrl-C
     except KeyboardInterrupt:
@@ -297,6 +300,17 @@ def main() -> None:
     if code == INTERRUPTED:
         _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupt_again(lost: Any) -> None:
+    """Repeat a Ctrl-C that came inside a destructor: Python prints and forgets it there."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+    # a moment later: here, and where it is called from, it would be forgotten again
+    again = threading.Timer(0.05, _thread.interrupt_main)
+    again.daemon = True
+    again.start()
 
 
 def _explain(error: Exception) -> None:
