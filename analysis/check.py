@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ import uproot
 
 from analysis.config import Configuration
 from analysis.datasets import Dataset, branch_names
+from analysis.processes import process_pool
 from selection.ntuple import (
     BEAM_COLUMNS,
     CANDIDATES_BRANCH,
@@ -251,7 +251,7 @@ def inspect_all(
 
 def _pool(n_files: int, workers: int) -> Executor:
     if n_files >= MANY_FILES and workers > 1:
-        return ProcessPoolExecutor(workers, mp_context=get_context("forkserver"))
+        return process_pool(workers)
     return ThreadPoolExecutor(max(workers, 1))
 
 

@@ -19,6 +19,7 @@ Workers must see the input files and the run folder under the same paths.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,8 @@ from typing import Any, Literal
 import yaml
 from coffea.processor import DaskExecutor, FuturesExecutor, IterativeExecutor
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from analysis.processes import interrupts_held, usual_pool
 
 CONNECT_SECONDS = 30
 
@@ -59,7 +62,7 @@ def open_executor(name: ExecutorName, *, workers: int, cluster: str | None) -> I
             pool=ThreadPoolExecutor, workers=workers, status=False, compression=None, retries=0
         )
     elif name == "processes":
-        yield FuturesExecutor(workers=workers, status=False, retries=1)
+        yield FuturesExecutor(pool=usual_pool, workers=workers, status=False, retries=1)
     else:
         with dask_client(workers=workers, cluster=cluster) as client:
             yield DaskExecutor(client=client, status=False, retries=3)
@@ -73,11 +76,14 @@ def dask_client(*, workers: int, cluster: str | None) -> Iterator[Any]:
     except ImportError:
         msg = "the dask executor needs the extra `dask`: pip install 'punzi[dask]'"
         raise ExecutorError(msg) from None
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # its import has set INFO
     with contextlib.ExitStack() as stack:
         if cluster is None:
-            target: Any = stack.enter_context(
-                LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-            )
+            with interrupts_held():
+                local = LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=None
+                )
+            target: Any = stack.enter_context(local)
         elif "://" in cluster:
             target = cluster
         else:

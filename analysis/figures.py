@@ -11,8 +11,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from multiprocessing import get_context
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from analysis.console import progress
 from analysis.figure_material import Drawing, Material, gather, shown_files
 from analysis.figure_results import feature_space, learning, maps, reaches
 from analysis.figure_spectra import features, resolution, spectra
+from analysis.processes import process_pool
 from analysis.runs import RunFolder, code_digest, digest, write_json
 from analysis.select import load_selection
 from analysis.train import Prepared
@@ -134,11 +134,17 @@ def _listed(run: RunFolder, drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _pool(workers: int) -> AbstractContextManager[ProcessPoolExecutor | None]:
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
     """Processes that write files; None with one worker. Threads would share matplotlib's style."""
     if workers < 2:
-        return nullcontext()
-    return ProcessPoolExecutor(workers, mp_context=get_context("forkserver"))
+        yield None
+        return
+    pool = process_pool(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _stamp(run: RunFolder, config: Configuration) -> str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from analysis.executors import ExecutorName, dask_client
+from analysis.processes import process_pool
 
 Work = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 Submit = Callable[[Callable[[Any], Any], Any], Any]
@@ -33,11 +33,7 @@ def ordered_work(name: ExecutorName, *, workers: int, cluster: str | None) -> It
         with dask_client(workers=workers, cluster=cluster) as client:
             yield _in_order(lambda f, task: client.submit(f, task, pure=False, retries=3), workers)
     else:
-        pool: Executor = (
-            ThreadPoolExecutor(workers)
-            if name == "threads"
-            else ProcessPoolExecutor(workers, mp_context=get_context("forkserver"))
-        )
+        pool: Executor = ThreadPoolExecutor(workers) if name == "threads" else process_pool(workers)
         try:
             yield _in_order(pool.submit, workers)
         finally:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 from analysis.console import progress
+from analysis.processes import interrupts_held
 from simulation.recipe import Recipe, SimulationError
 from simulation.write import SampleSummary, recorded_recipe, write_sample
 
@@ -110,7 +111,10 @@ def _run_all(todo: Sequence[Job], workers: int, report: Report) -> list[SampleSu
         min(workers, len(todo)), mp_context=context, initializer=_start_worker
     )
     try:
-        waiting: set[Future[SampleSummary]] = {pool.submit(_write_in_worker, *job) for job in todo}
+        with interrupts_held():
+            waiting: set[Future[SampleSummary]] = {
+                pool.submit(_write_in_worker, *job) for job in todo
+            }
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
@@ -127,8 +131,7 @@ def _run_all(todo: Sequence[Job], workers: int, report: Report) -> list[SampleSu
 
 
 def _start_worker() -> None:
-    """Ctrl-C is the parent's to handle; it ends the workers by SIGTERM, which cleans up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """The parent ends the workers by SIGTERM, which cleans up."""
     signal.signal(signal.SIGTERM, _raise_exit)
 
 

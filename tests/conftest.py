@@ -1,5 +1,6 @@
 """Small ntuples and configurations to make mistakes with."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ import uproot
 
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
 from selection.ntuple import MOMENTA
+
+# a shell starts background jobs with Ctrl-C ignored, and what they start inherits that
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def muon_pairs(rng, mass_gev, n):
