@@ -380,47 +380,38 @@ def _wait(shared, at, least):  # type: ignore[no-untyped-def]
             _yield()
 
 
-@njit(**_OPTIONS, forceinline=True)
-def _take_groups(features, weight, scaling, start, stop, batch, room, widths, out, shared):  # type: ignore[no-untyped-def]
-    """Sums of groups of a batch, one after the other, until all of them are taken."""
-    taken, done = 1 + 2 * batch, 2 + 2 * batch
-    g = _atomic_add(shared, taken, 1)
-    while g < len(out):
-        out[g] = 0.0
-        for at in range(start[batch, g], stop[batch, g], BLOCK):
-            m = min(BLOCK, stop[batch, g] - at)
-            _add_scores(features, weight, scaling, at, m, room, widths, out[g])
-        _atomic_add(shared, done, 1)
-        g = _atomic_add(shared, taken, 1)
-
-
 @njit(**_OPTIONS)
-def lead_batch(features, weight, scaling, start, stop, batch, theta, widths, out, shared):  # type: ignore[no-untyped-def]
-    """out[g] = sum of w y over group g of a batch, and its gradient by theta, with all who help.
+def share_batches(events, deal, batches, leads, theta, widths, out, shared):  # type: ignore[no-untyped-def]
+    """out[g] = sum of w y over group g of a batch, and its gradient by theta, by many threads.
 
-    start, stop (n_batches, n_groups); out (n_groups, 1 + n_parameters). shared (1 + 2 n_batches,),
-    zero before the first batch: batches begun, and for each batch the groups that are taken and
-    that are done. Every group is summed by one thread: the result does not depend on how many
-    there are, nor on one that comes late or never.
+    events = (features, weight, scaling); deal = (start, stop), both (n_batches, n_groups); batches
+    = (first, end) of those to do; out (n_groups, 1 + n_parameters). shared (1 + 2 n_batches,) is 0
+    before the first batch: batches begun, and for each batch the groups taken and the groups done.
+
+    One thread leads: a batch begins with its call and is complete at the end of it, and theta may
+    change in between. The others call once for all batches; they wait for each to begin, and end
+    when shared[0] is larger than the number of batches. Every group is summed by one thread, in
+    this one function: the result does not depend on how many help, nor on who comes late or never.
     """
+    features, weight, scaling = events
+    start, stop = deal
     room = _scratch(len(widths[0]), len(widths[1]), len(theta))
-    room[7][:] = theta
-    _atomic_add(shared, 0, 1)
-    _take_groups(features, weight, scaling, start, stop, batch, room, widths, out, shared)
-    _wait(shared, 2 + 2 * batch, len(out))
-
-
-@njit(**_OPTIONS)
-def help_batches(features, weight, scaling, start, stop, theta, widths, out, shared):  # type: ignore[no-untyped-def]
-    """The same work for a thread that only helps, batch after batch as they begin.
-
-    theta may change only between batches. It ends with the last batch, or when shared[0] is larger
-    than the number of batches.
-    """
-    room = _scratch(len(widths[0]), len(widths[1]), len(theta))
-    for batch in range(len(start)):
-        _wait(shared, 0, batch + 1)
-        if _atomic_read(shared, 0) > len(start):
-            return
+    for batch in range(batches[0], batches[1]):
+        if leads:
+            _atomic_add(shared, 0, 1)
+        else:
+            _wait(shared, 0, batch + 1)
+            if _atomic_read(shared, 0) > len(start):
+                return
         room[7][:] = theta
-        _take_groups(features, weight, scaling, start, stop, batch, room, widths, out, shared)
+        taken, done = 1 + 2 * batch, 2 + 2 * batch
+        g = _atomic_add(shared, taken, 1)
+        while g < len(out):
+            out[g] = 0.0
+            for at in range(start[batch, g], stop[batch, g], BLOCK):
+                m = min(BLOCK, stop[batch, g] - at)
+                _add_scores(features, weight, scaling, at, m, room, widths, out[g])
+            _atomic_add(shared, done, 1)
+            g = _atomic_add(shared, taken, 1)
+        if leads:
+            _wait(shared, done, len(out))

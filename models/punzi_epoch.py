@@ -4,7 +4,7 @@
 
 A batch of 1e5 events takes a millisecond, waking a thread for it a third of one, and a step of
 torch's autograd and optimiser as much. Helpers are therefore woken once per epoch and stay in
-compiled code, where they wait for the next batch (`help_batches` in models/kernels.py); loss and
+compiled code, where they wait for the next batch (`share_batches` in models/kernels.py); loss and
 step are closed forms. Any other network or optimiser goes the general way: models/objective.py.
 """
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from models.batches import Deal
 from models.group_sums import packed, padded_widths, put_back, scaling_rows
-from models.kernels import help_batches, lead_batch
+from models.kernels import share_batches
 from models.network import PunziNet
 
 Slopes = Callable[[npt.NDArray[np.float64]], tuple[float, npt.NDArray[np.float64]]]
@@ -37,18 +37,20 @@ def fused_punzi_epoch(
     theta = packed(list(network.parameters()))
     out = np.empty((deal.start.shape[1], 1 + len(theta)))
     shared = np.zeros(1 + 2 * len(deal.start), np.int64)
-    widths, value = padded_widths(network), np.nan
+    value = np.nan
     events = (deal.events.features, deal.events.weight, scaling_rows(network))
+    place = (theta, padded_widths(network), out, shared)
+    rows = (deal.start, deal.stop)
     with ExitStack() as stack:
         for _ in range(threads - 1):
-            arguments = (*events, deal.start, deal.stop, theta, widths, out, shared)
-            helper = Thread(target=help_batches, args=arguments)
+            arguments = (events, rows, (0, len(deal.start)), False, *place)
+            helper = Thread(target=share_batches, args=arguments)
             helper.start()
             stack.callback(helper.join)
         stack.callback(shared.__setitem__, 0, STOP)  # helpers end, whatever happened; runs first
         stack.enter_context(np.errstate(over="ignore", invalid="ignore"))  # looked for below
         for batch, scale in enumerate(deal.scale):
-            lead_batch(*events, deal.start, deal.stop, batch, theta, widths, out, shared)
+            share_batches(events, rows, (batch, batch + 1), True, *place)
             value, by_sums = slopes(out[:, 0] * scale)
             new = (theta - learning_rate * ((by_sums * scale) @ out[:, 1:])).astype(np.float32)
             if not np.isfinite(new).all():  # the clamps of the next batch would make numbers of nan
