@@ -60,9 +60,9 @@ def batch_size_study(histories: Sequence[LossHistory], *, label: Label) -> Figur
             label=h.label,
         )  # fmt: skip
     _finish(ax, histories)
-    headroom(ax, 0.18)
+    headroom(ax, 0.25)
     ax.set_xlabel("Epoch")
-    ax.legend(loc="upper center", ncols=3)
+    ax.legend(loc="upper center", ncols=3, title="Events per batch")
     put_label(ax, label)
     return figure
 

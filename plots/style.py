@@ -59,6 +59,7 @@ STYLE: dict[Any, Any] = {
     "axes.labelsize": 8,
     "font.size": 8,
     "legend.fontsize": 6.6,
+    "legend.title_fontsize": 6.6,
     "legend.handlelength": 1.6,
     "legend.labelspacing": 0.3,
     "legend.columnspacing": 1.0,
