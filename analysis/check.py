@@ -20,7 +20,7 @@ import uproot
 
 from analysis.config import Configuration
 from analysis.datasets import Dataset, branch_names
-from analysis.processes import process_pool
+from analysis.interrupts import process_pool
 from selection.ntuple import (
     BEAM_COLUMNS,
     CANDIDATES_BRANCH,

@@ -5,16 +5,14 @@ from __future__ import annotations
 import errno
 import io
 import logging
-import signal
 import sys
-import threading
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from analysis import console
+from analysis.interrupts import notice_interrupts
 from analysis.options import (
     CORES,
     ChunkOption,
@@ -291,39 +289,18 @@ def main() -> None:
     code = None
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 can be printed too
         sys.stdout.reconfigure(errors="backslashreplace")
-    pressed = threading.Event()
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        pressed.set()
-        raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if it is ignored
-        signal.signal(signal.SIGINT, interrupt)
-    sys.unraisablehook = _interrupt_again
+    interrupted = notice_interrupts()
     try:
         code = app(standalone_mode=False)  # returns what typer.Exit carries, and 130 for Ctrl-C
     except KeyboardInterrupt:
         _interrupted()
     except Exception as error:
-        if pressed.is_set():  # in the middle of an import it becomes any other error
+        if interrupted.is_set():  # in the middle of an import it becomes any other error
             _interrupted()
         _explain(error)
     if code == INTERRUPTED:
         _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _interrupt_again(lost: Any) -> None:
-    """Repeat a Ctrl-C that came inside a destructor: Python prints and forgets it there."""
-    if lost.exc_type is not KeyboardInterrupt:
-        sys.__unraisablehook__(lost)
-        return
-    # a moment later: here, and where it is called from, it would be forgotten again;
-    # to the main thread itself: a signal to the process would not wake it from waiting
-    main_thread = threading.main_thread().ident
-    again = threading.Timer(0.05, signal.pthread_kill, (main_thread, signal.SIGINT))
-    again.daemon = True
-    again.start()
 
 
 def _explain(error: Exception) -> None:

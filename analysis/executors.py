@@ -29,7 +29,7 @@ import yaml
 from coffea.processor import DaskExecutor, FuturesExecutor, IterativeExecutor
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.processes import interrupts_held, usual_pool
+from analysis.interrupts import interrupts_held, usual_pool
 
 CONNECT_SECONDS = 30
 

@@ -23,7 +23,7 @@ from analysis.console import progress
 from analysis.figure_material import Drawing, Material, gather, shown_files
 from analysis.figure_results import feature_space, learning, maps, reaches
 from analysis.figure_spectra import features, resolution, spectra
-from analysis.processes import process_pool
+from analysis.interrupts import process_pool
 from analysis.runs import RunFolder, code_digest, digest, write_json
 from analysis.select import load_selection
 from analysis.train import Prepared

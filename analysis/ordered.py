@@ -16,7 +16,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from analysis.executors import ExecutorName, dask_client
-from analysis.processes import process_pool
+from analysis.interrupts import process_pool
 
 Work = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 Submit = Callable[[Callable[[Any], Any], Any], Any]

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 from analysis.console import progress
-from analysis.processes import interrupts_held
+from analysis.interrupts import interrupts_held
 from simulation.recipe import Recipe, SimulationError
 from simulation.write import SampleSummary, recorded_recipe, write_sample
 

@@ -1,6 +1,7 @@
 """Small ntuples and configurations to make mistakes with."""
 
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,12 @@ from selection.ntuple import MOMENTA
 
 # a shell starts background jobs with Ctrl-C ignored, and what they start inherits that
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def keep_the_hook_of_pytest(monkeypatch):
+    """`main` is made for a process of its own: it replaces what notices errors in destructors."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
 
 def muon_pairs(rng, mass_gev, n):

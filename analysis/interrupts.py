@@ -1,4 +1,7 @@
-"""Processes that do a share of the work and leave Ctrl-C to the one that started them.
+"""Ctrl-C: never lost, and handled by one process.
+
+Python raises KeyboardInterrupt wherever the main thread happens to be. Inside a destructor it is
+printed and forgotten, inside the import of a compiled library it may become any other error.
 
 A terminal sends Ctrl-C to every process of a command. Only the first one knows what to do; each of
 the others would end with a traceback of its own, in the middle of an import if it has just begun.
@@ -8,10 +11,45 @@ What is blocked in a process is blocked from the first moment in those that it s
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import forkserver, get_context, resource_tracker
+from types import FrameType
+from typing import Any
+
+
+def notice_interrupts() -> threading.Event:
+    """Raise KeyboardInterrupt until it gets through; the event says that there was one.
+
+    To be called in the main thread. Where Ctrl-C is ignored, as in background jobs of a script, it
+    stays ignored.
+    """
+    pressed = threading.Event()
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        pressed.set()
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = _interrupt_again
+    return pressed
+
+
+def _interrupt_again(lost: Any) -> None:
+    """Called by Python with exceptions that it is going to forget."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+    # a moment later: here, and where it is called from, it would be forgotten again;
+    # to the main thread itself: a signal to the process would not wake it from waiting
+    main_thread = threading.main_thread().ident
+    again = threading.Timer(0.05, signal.pthread_kill, (main_thread, signal.SIGINT))
+    again.daemon = True
+    again.start()
 
 
 @contextmanager
