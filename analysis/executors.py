@@ -29,7 +29,7 @@ import yaml
 from coffea.processor import DaskExecutor, FuturesExecutor, IterativeExecutor
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.interrupts import interrupts_held, usual_pool
+from analysis.interrupts import interrupts_held, process_pool
 
 CONNECT_SECONDS = 30
 
@@ -62,7 +62,11 @@ def open_executor(name: ExecutorName, *, workers: int, cluster: str | None) -> I
             pool=ThreadPoolExecutor, workers=workers, status=False, compression=None, retries=0
         )
     elif name == "processes":
-        yield FuturesExecutor(pool=usual_pool, workers=workers, status=False, retries=1)
+        pool = process_pool(workers)
+        try:
+            yield FuturesExecutor(pool=pool, workers=workers, status=False, retries=1)
+        finally:
+            pool.shutdown(cancel_futures=True)
     else:
         with dask_client(workers=workers, cluster=cluster) as client:
             yield DaskExecutor(client=client, status=False, retries=3)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver, get_context, resource_tracker
 from types import FrameType
 from typing import Any
@@ -49,15 +49,17 @@ def _interrupt_again(lost: Any) -> None:
     main_thread = threading.main_thread().ident
     again = threading.Timer(0.05, signal.pthread_kill, (main_thread, signal.SIGINT))
     again.daemon = True
-    again.start()
+    with suppress(RuntimeError):  # the interpreter is going down already
+        again.start()
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Processes started inside the block never see Ctrl-C; here it comes at the end of it."""
+    """Processes started inside the block by this thread never see Ctrl-C."""
     resource_tracker.ensure_running()  # the first process of all; its start ends every blocking
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -68,12 +70,3 @@ def process_pool(max_workers: int) -> ProcessPoolExecutor:
     with interrupts_held():
         forkserver.ensure_running()
     return ProcessPoolExecutor(max_workers, mp_context=get_context("forkserver"))
-
-
-def usual_pool(max_workers: int) -> ProcessPoolExecutor:
-    """A pool of processes in the way of the system: on Linux copies, with all that is imported."""
-    return ProcessPoolExecutor(
-        max_workers,
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
-    )

@@ -91,7 +91,8 @@ def read_columns(rows: Rows) -> Columns:
     return {column: read[branch] for column, branch in rows.branches.items()}
 
 
-# the last few files stay open: opening costs as much as reading 100 000 rows
+# the last few files stay open: opening costs as much as reading 100 000 rows. Those that leave the
+# cache may still be read by another thread: the collector closes them
 @lru_cache(maxsize=OPEN_FILES)
 def open_tree(file: str, tree: str, identity: str) -> Any:  # noqa: ARG001
     """The tree of a file; `identity` is part of the key only. No cache of arrays: flat memory.

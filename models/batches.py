@@ -121,9 +121,9 @@ def random_batches(data: TrainingSet, batch_size: int, seed: tuple[int, ...]) ->
         data.features, data.weight, data.group_start, order, batch_size
     )
     start, stop = np.ascontiguousarray(edges[:, :-1]), np.ascontiguousarray(edges[:, 1:])
-    share = (edges[:, -1:] - edges[:, :1]) / n
+    scale = n / (edges[:, -1:] - edges[:, :1])
     whole = replace(data.whole, features=features, weight=weight)
-    return Deal(whole, start, stop, np.repeat(1 / share, data.n_groups, axis=1))
+    return Deal(whole, start, stop, np.repeat(scale, data.n_groups, axis=1))
 
 
 @njit(cache=True, nogil=True)

@@ -42,7 +42,7 @@ SHUFFLE = 1_000_000_007  # in place of an epoch, for the one shuffle of a stage
 
 @dataclass(frozen=True)
 class Objective:
-    """Events, settings and seed of one training; the rest does not change any result."""
+    """Events, settings and seed of one training; the rest changes roundings at most."""
 
     data: TrainingSet
     settings: TrainingSettings

@@ -6,12 +6,12 @@ A batch of 1e5 events takes a millisecond, waking a thread for it a third of one
 torch's autograd and optimiser as much. Helpers are therefore woken once per epoch and stay in
 compiled code, where they wait for the next batch (`share_batches` in models/kernels.py); loss and
 step are closed forms. Any other network or optimiser goes the general way: models/objective.py.
+A group is summed by one thread: threads share the work of many groups, not of one large one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from threading import Thread
 
 import numpy as np
@@ -37,26 +37,28 @@ def fused_punzi_epoch(
     theta = packed(list(network.parameters()))
     out = np.empty((deal.start.shape[1], 1 + len(theta)))
     shared = np.zeros(1 + 2 * len(deal.start), np.int64)
-    value = np.nan
     events = (deal.events.features, deal.events.weight, scaling_rows(network))
-    place = (theta, padded_widths(network), out, shared)
-    rows = (deal.start, deal.stop)
-    with ExitStack() as stack:
-        for _ in range(threads - 1):
-            arguments = (events, rows, (0, len(deal.start)), False, *place)
-            helper = Thread(target=share_batches, args=arguments)
+    rows, place = (deal.start, deal.stop), (theta, padded_widths(network), out, shared)
+    all_batches = (events, rows, (0, len(deal.start)), False, *place)
+    helpers = [Thread(target=share_batches, args=all_batches) for _ in range(threads - 1)]
+    value = np.nan
+    try:
+        for helper in helpers:
             helper.start()
-            stack.callback(helper.join)
-        stack.callback(shared.__setitem__, 0, STOP)  # helpers end, whatever happened; runs first
-        stack.enter_context(np.errstate(over="ignore", invalid="ignore"))  # looked for below
         for batch, scale in enumerate(deal.scale):
             share_batches(events, rows, (batch, batch + 1), True, *place)
             value, by_sums = slopes(out[:, 0] * scale)
-            new = (theta - learning_rate * ((by_sums * scale) @ out[:, 1:])).astype(np.float32)
+            with np.errstate(over="ignore", invalid="ignore"):
+                new = (theta - learning_rate * ((by_sums * scale) @ out[:, 1:])).astype(np.float32)
             if not np.isfinite(new).all():  # the clamps of the next batch would make numbers of nan
                 value = np.nan
             if not np.isfinite(value):
                 break
             theta[:] = new
+    finally:
+        shared[0] = STOP  # before anything is waited for: also an interrupt of start() comes here
+        for helper in helpers:
+            if helper.ident is not None:
+                helper.join()
     put_back(theta, network)
     return value

@@ -61,7 +61,7 @@ def expected(small_inputs, tmp_path_factory):
     ],
     ids=lambda how: "-".join(map(str, how.values())),
 )
-# dask and loky leave sockets and processes to the garbage collector
+# dask leaves sockets and processes to the garbage collector
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )

@@ -114,6 +114,26 @@ def test_a_loss_that_is_not_finite_ends_the_epoch_and_keeps_the_weights(toy_sets
     assert all(torch.equal(p, before[name]) for name, p in network.state_dict().items())
 
 
+def test_helpers_go_home_if_one_of_them_cannot_start(toy_sets, monkeypatch):
+    data, _ = toy_sets()
+    started, start = [], threading.Thread.start
+
+    def failing(thread):
+        if started:
+            raise KeyboardInterrupt
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", failing)
+    with pytest.raises(KeyboardInterrupt):
+        fused_punzi_epoch(
+            network_for(data), deals(data, "random", 0), slopes_for(data), learning_rate=0.1,
+            threads=4,
+        )  # fmt: skip
+    assert started
+    assert not started[0].is_alive()
+
+
 def test_helpers_go_home_after_an_error(toy_sets):
     data, _ = toy_sets()
 
