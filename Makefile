@@ -14,7 +14,7 @@ demo: $(READY)  ## simulate a small data set, run the whole analysis, leave plot
 	$(BIN)/punzi run -c datasets.yaml -r demo
 
 test: $(READY) lint  ## check style and types, then run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis import console
-from analysis.interrupts import notice_interrupts
-from analysis.options import (
+from analysis.terminal import console
+from analysis.terminal.interrupts import notice_interrupts
+from analysis.terminal.options import (
     CORES,
     ChunkOption,
     ClusterOption,
@@ -29,7 +29,7 @@ from analysis.options import (
 )
 
 if TYPE_CHECKING:
-    from analysis.select import Execution
+    from analysis.run.executors import Execution
 
 log = logging.getLogger(__name__)
 
@@ -75,17 +75,17 @@ def simulate(
     ] = False,
 ) -> None:
     """Make the missing files of all samples that have a simulate recipe."""
-    from analysis import workflow
+    from analysis.simulate import simulate_samples
 
-    workflow.run_simulation(config, workers=workers, scale=scale, overwrite=overwrite)
+    simulate_samples(config, workers=workers, scale=scale, overwrite=overwrite)
 
 
 @app.command()
 def check(config: ConfigOption = Path("datasets.yaml"), workers: WorkersOption = CORES) -> None:
     """Open every file of every sample and report all problems in one table."""
-    from analysis import workflow
+    from analysis.inputs.check_table import check_inputs
 
-    if not workflow.run_check(config, workers=workers):
+    if not check_inputs(config, workers=workers):
         raise typer.Exit(1)
 
 
@@ -103,8 +103,8 @@ def select(
     """Select events: ntuples to skim, histograms and cutflow."""
     from analysis import workflow
 
-    how = _execution(executor, workers, cluster, chunk_size, allow_lost)
-    workflow.run_select(config, run, how, changes or [])
+    execution = _execution(executor, workers, cluster, chunk_size, allow_lost)
+    workflow.run_until("select", config, run, execution, changes or [])
 
 
 @app.command()
@@ -121,8 +121,8 @@ def train(
     """Train the networks: windows, weighted BCE, then Punzi-loss."""
     from analysis import workflow
 
-    how = _execution(executor, workers, cluster)
-    workflow.run_train(config, run, how, _changes(changes, networks, seed))
+    execution = _execution(executor, workers, cluster)
+    workflow.run_until("train", config, run, execution, _changes(changes, networks, seed))
 
 
 @app.command()
@@ -137,8 +137,8 @@ def evaluate(
     """Cuts and figures of merit of every network at every mass."""
     from analysis import workflow
 
-    how = _execution(Executor.threads, workers, None)
-    workflow.run_evaluate(config, run, how, _changes(changes, networks, seed))
+    execution = _execution(Executor.threads, workers, None)
+    workflow.run_until("evaluate", config, run, execution, _changes(changes, networks, seed))
 
 
 @app.command(name="apply")
@@ -168,13 +168,13 @@ def apply_command(
     chunk_size: ChunkOption = 500_000,
 ) -> None:
     """Apply a trained cut to new ntuples: friend trees or skims, and spectra."""
-    from analysis.apply import apply_model, print_applied
-    from analysis.apply_plan import Request, models_and_ntuples
+    from analysis.apply.command import apply_model, print_applied
+    from analysis.apply.plan import Request, models_and_ntuples
 
     models, ntuples = models_and_ntuples(model, files)
     request = Request(models, ntuples, output, config, skim, overwrite, cut)
-    how = _execution(executor, workers, cluster, chunk_size)
-    print_applied(apply_model(request, how), output)
+    execution = _execution(executor, workers, cluster, chunk_size)
+    print_applied(apply_model(request, execution), output)
 
 
 @app.command()
@@ -186,7 +186,7 @@ def export(
     ] = False,
 ) -> None:
     """Write a model as ONNX, and beside it how basf2 computes its inputs."""
-    from analysis.export_files import export_model
+    from analysis.export import export_model
 
     for path in export_model(model, output, overwrite=overwrite):
         console.stdout.print(f"wrote {path}")
@@ -202,8 +202,8 @@ def plot(
     """Draw all figures of a run."""
     from analysis import workflow
 
-    how = _execution(Executor.threads, workers, None)
-    workflow.run_all(config, run, how, changes or [], upto="plot")
+    execution = _execution(Executor.threads, workers, None)
+    workflow.run_until("plot", config, run, execution, changes or [])
 
 
 @app.command()
@@ -216,8 +216,8 @@ def report(
     """Write the report of a run: one HTML page."""
     from analysis import workflow
 
-    how = _execution(Executor.threads, workers, None)
-    workflow.run_all(config, run, how, changes or [])
+    execution = _execution(Executor.threads, workers, None)
+    workflow.run_until("report", config, run, execution, changes or [])
 
 
 @app.command("run")
@@ -236,8 +236,8 @@ def run_command(
     """Everything, from the first stage that is out of date."""
     from analysis import workflow
 
-    how = _execution(executor, workers, cluster, chunk_size, allow_lost)
-    workflow.run_all(config, run, how, _changes(changes, networks, seed))
+    execution = _execution(executor, workers, cluster, chunk_size, allow_lost)
+    workflow.run_until("report", config, run, execution, _changes(changes, networks, seed))
 
 
 @app.command()
@@ -250,8 +250,8 @@ def batches(
     """The batch-size study: one training per batch size."""
     from analysis import workflow
 
-    how = _execution(Executor.threads, workers, None)
-    workflow.run_batches(config, run, how, changes or [])
+    execution = _execution(Executor.threads, workers, None)
+    workflow.run_batches(config, run, execution, changes or [])
 
 
 @app.command()
@@ -273,7 +273,7 @@ def _execution(
     chunk_size: int = 1_000_000,
     allow_lost: bool = False,
 ) -> Execution:
-    from analysis.select import Execution
+    from analysis.run.executors import Execution
 
     return Execution(executor.value, workers, cluster, chunk_size, allow_lost)
 
@@ -304,14 +304,14 @@ def main() -> None:
 
 
 def _explain(error: Exception) -> None:
-    from analysis.errors import user_errors
+    from selection.errors import UserError
 
     if isinstance(error, typer.Abort):
         _interrupted()
     if isinstance(error, USAGE_ERROR):
         error.show()
         sys.exit(error.exit_code)
-    if isinstance(error, user_errors()):
+    if isinstance(error, UserError):
         _fail(str(error), code=1)
     if isinstance(error, OSError) and error.errno in (
         errno.ENOSPC,

@@ -22,14 +22,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FrameType
 
-from analysis.console import progress
-from analysis.interrupts import interrupts_held
+from analysis.config.configuration import Configuration, load
+from analysis.config.samples import Signal
+from analysis.inputs.datasets import filled
+from analysis.terminal.console import progress
+from analysis.terminal.interrupts import interrupts_held
 from simulation.recipe import Recipe, SimulationError
 from simulation.write import SampleSummary, recorded_recipe, write_sample
 
 log = logging.getLogger(__name__)
 
-Job = tuple[Recipe, Path]
+FileToMake = tuple[Recipe, Path]
 Report = Callable[[SampleSummary], None]
 
 
@@ -41,14 +44,71 @@ class Simulated:
     kept: tuple[Path, ...]
 
 
-def simulate_missing(jobs: Sequence[Job], *, workers: int, overwrite: bool = False) -> Simulated:
+def simulate_samples(config_path: Path, *, workers: int, scale: float, overwrite: bool) -> None:
+    """Make the missing files of a configuration and say what is in them."""
+    config = load(config_path)
+    files = files_to_make(config, config_path.parent, scale=scale)
+    made = simulate_missing(files, workers=workers, overwrite=overwrite).made
+    process = {path: recipe.process for recipe, path in files}
+    for name in dict.fromkeys(process.values()):
+        here = [m for m in made if process[m.path] == name and m.rows]
+        if here and name != "signal":
+            rate = sum(m.sum_of_weights_inv_fb for m in here)
+            squares = sum(m.sum_of_weights_inv_fb**2 / m.n_eff for m in here)
+            log.info(
+                "%s: %d rows, %.5g events per fb^-1, N_eff %.0f, largest weight %.3g at %g fb^-1",
+                name,
+                sum(m.rows for m in here),
+                rate,
+                rate**2 / squares,
+                max(m.max_weight_inv_fb for m in here) * config.luminosity_inv_fb,
+                config.luminosity_inv_fb,
+            )
+
+
+def files_to_make(config: Configuration, folder: Path, *, scale: float = 1.0) -> list[FileToMake]:
+    """One recipe and path for every file of the samples that have a simulate recipe."""
+    files: list[FileToMake] = []
+    for sample in config.samples.values():
+        recipe = sample.simulate
+        if recipe is None:
+            continue
+        is_signal = isinstance(sample, Signal)
+        size = sample.n_generated if isinstance(sample, Signal) else recipe.n_generated or 0
+        per_file = max(1, round(size * scale / recipe.parts))
+        rows = recipe.max_rows and max(1, round(recipe.max_rows * scale / recipe.parts))
+        for mass in sample.masses if isinstance(sample, Signal) else (None,):
+            for part in range(recipe.parts):
+                path = folder / filled(sample.files[0], mass_gev=mass, part=part)
+                files.append(
+                    (
+                        Recipe(
+                            process=recipe.process,
+                            n_generated=per_file,
+                            seed=recipe.seed,
+                            part=part,
+                            parts=1 if is_signal else recipe.parts,
+                            mass_gev=mass,
+                            isr=recipe.isr,
+                            max_rows=rows,
+                            beams=config.beams,
+                        ),
+                        path,
+                    )
+                )
+    return files
+
+
+def simulate_missing(
+    files: Sequence[FileToMake], *, workers: int, overwrite: bool = False
+) -> Simulated:
     """Make the files that are missing."""
-    paths = [path for _, path in jobs]
+    paths = [path for _, path in files]
     twice = sorted({str(path) for path in paths if paths.count(path) > 1})
     if twice:
         msg = f"two recipes want the same file: {', '.join(twice)}; give each its own name"
         raise SimulationError(msg)
-    todo, kept = _missing(jobs, overwrite=overwrite)
+    todo, kept = _missing(files, overwrite=overwrite)
     log.info("simulate: %d files to make, %d already there", len(todo), len(kept))
     # the largest first: the last file then never runs alone for long
     todo.sort(key=lambda job: (-job[0].n_generated, str(job[1])))
@@ -63,9 +123,11 @@ def simulate_missing(jobs: Sequence[Job], *, workers: int, overwrite: bool = Fal
     return Simulated(tuple(sorted(made, key=lambda s: order[s.path])), tuple(kept))
 
 
-def _missing(jobs: Sequence[Job], *, overwrite: bool) -> tuple[list[Job], list[Path]]:
+def _missing(
+    files: Sequence[FileToMake], *, overwrite: bool
+) -> tuple[list[FileToMake], list[Path]]:
     todo, kept, wrong = [], [], []
-    for recipe, path in jobs:
+    for recipe, path in files:
         if not path.exists():
             todo.append((recipe, path))
             continue
@@ -98,7 +160,7 @@ def _difference(found: Recipe, wanted: Recipe) -> str:
     return "; ".join(parts)
 
 
-def _run_all(todo: Sequence[Job], workers: int, report: Report) -> list[SampleSummary]:
+def _run_all(todo: Sequence[FileToMake], workers: int, report: Report) -> list[SampleSummary]:
     made = []
     if workers <= 1 or len(todo) <= 1:
         with _terminated_as_interrupt():

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 import uproot
 
-from analysis.apply import apply_model
-from analysis.apply_plan import Request
-from analysis.score_rows import Rows, open_tree, planned_rows, read_columns
-from analysis.select import Execution
+from analysis.apply.command import apply_model
+from analysis.apply.plan import Request
+from analysis.apply.rows import FileRows, columns_of, open_tree, planned_rows
+from analysis.run.executors import Execution
 from models.network import PunziNet
 from models.trained import Conditions, from_network, save_model
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
@@ -85,13 +85,13 @@ def write_model(path: Path) -> None:
 
 
 def read_only(file: Path, n: int, threads: int, *, plain: bool) -> None:
-    whole = Rows(str(file), "variables", "", {name: name for name in BRANCHES}, 0, n)
+    whole = FileRows(str(file), "variables", "", {name: name for name in BRANCHES}, 0, n)
     pieces = planned_rows(whole, chunk_size=BASKET)
     tree = uproot.open(file, array_cache=None, object_cache=None)["variables"]
 
-    def read(rows: Rows) -> int:
+    def read(rows: FileRows) -> int:
         if not plain:
-            return len(read_columns(rows))
+            return len(columns_of(rows))
         at = {"entry_start": rows.start, "entry_stop": rows.stop, "library": "np"}
         return len(tree.arrays(BRANCHES, **at))
 

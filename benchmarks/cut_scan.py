@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from models.cuts import optimal_cuts
-from models.sensitivity import PunziFormula, punzi_sensitivity_array
-from models.window_events import WindowEvents, window_events, window_sums
+from models.evaluation.cuts import optimal_cuts
+from models.evaluation.window_events import WindowEvents, window_events, window_sums
+from models.sensitivity import PunziFormula, punzi_sensitivity
 from selection.table import EventTable
 from selection.windows import MassWindows
 
 STEPS = np.linspace(0, 1, 200, endpoint=False)
-SIGMA_MIN = partial(punzi_sensitivity_array, formula=PunziFormula(50.0))
+SIGMA_MIN = partial(punzi_sensitivity, formula=PunziFormula(50.0))
 
 
 def synthetic(n: int, n_windows: int, rng: np.random.Generator) -> tuple[EventTable, MassWindows]:

@@ -22,12 +22,12 @@ from pathlib import Path
 from selection_speed import CHUNK, CONFIG, full, write_file
 from training_speed import FORMULA, fresh, synthetic_events, warm_up
 
-from analysis.config import parse
-from analysis.datasets import datasets
-from analysis.select import Execution
-from models.group_sums import group_sums
-from models.losses import punzi_loss
-from models.threads import shared_map
+from analysis.config.configuration import parse
+from analysis.inputs.datasets import datasets
+from analysis.run.executors import Execution
+from models.training.group_sums import group_sums
+from models.training.losses import punzi_loss
+from models.training.threads import shared_map
 
 SIZES = (100_000, 1_000_000, 5_000_000, 50_000_000)
 FILE = 5_000_000  # events of one file; larger sizes are several links to it
@@ -55,13 +55,13 @@ def prepare(n: int, folder: Path) -> None:
 def epoch_seconds(n: int) -> float:
     warm_up()
     data = synthetic_events(n)
-    network = fresh(data)
+    network, loss = fresh(data), punzi_loss(FORMULA, power=0.0)
     best = float("inf")
     with shared_map(2) as over:
         for _ in range(3):
             begin = time.perf_counter()
             sums = group_sums(network, data.whole, over=over)
-            punzi_loss(sums, data, FORMULA, log=True).backward()
+            loss.of(sums, data).backward()
             best = min(best, time.perf_counter() - begin)
     return best
 

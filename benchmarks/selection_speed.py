@@ -26,14 +26,15 @@ import numpy as np
 import uproot
 from coffea.processor import ProcessorABC
 
-from analysis.check import inspect_all
-from analysis.chunks import Chunk, plan_chunks
-from analysis.config import Configuration, parse
-from analysis.datasets import Dataset, datasets
-from analysis.executors import ExecutorName, open_executor
-from analysis.processors import read_columns
-from analysis.runs import open_run
-from analysis.select import Execution, run_chunks, select
+from analysis.config.configuration import Configuration, parse
+from analysis.inputs.check import inspect_all
+from analysis.inputs.columns import read_columns
+from analysis.inputs.datasets import Dataset, datasets
+from analysis.run.executors import Execution, open_executor
+from analysis.run.folder import open_run
+from analysis.select.chunks import Chunk, plan_chunks
+from analysis.select.process import run_chunks
+from analysis.select.stage import select_events
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
 from selection.features import event_kinematics
 from selection.ntuple import MOMENTA
@@ -73,7 +74,8 @@ class FeaturesOnly(ProcessorABC):
     """Reads the eight momenta and computes, nothing else."""
 
     def process(self, events: ak.Array) -> dict[str, dict[str, float]]:
-        columns = read_columns(events, {name: name for name in MOMENTA})
+        branches = events.metadata["branches"]
+        columns = read_columns(lambda name: ak.to_numpy(events[name]), branches)
         found = event_kinematics(columns, SUPERKEKB)
         return {events.metadata["shard"]: {"sum": float(found.features[0, :10].sum())}}
 
@@ -91,17 +93,17 @@ def planned(config: Configuration, sets: list[Dataset]) -> list[Chunk]:
     """Chunks that read the momenta only; made once per file, not part of the rate."""
     reports = inspect_all(config, sets, workers=1)
     chunks = plan_chunks(config, sets, reports, chunk_size=CHUNK)
-    return [replace(chunk, branches=frozenset(MOMENTA)) for chunk in chunks]
+    return [replace(chunk, branches={name: name for name in MOMENTA}) for chunk in chunks]
 
 
-def features(chunks: list[Chunk], executor: ExecutorName, workers: int) -> None:
-    with open_executor(executor, workers=workers, cluster=None) as opened:
+def features(chunks: list[Chunk], how: Execution) -> None:
+    with open_executor(how) as opened:
         assert len(run_chunks(opened, chunks, FeaturesOnly())) == len(chunks)
 
 
 def full(folder: Path, config: Configuration, sets: list[Dataset], how: Execution) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as run, open_run(Path(run)) as opened:
-        select(opened, config, sets, how)
+        select_events(opened, config, sets, how)
 
 
 def rdataframe(path: Path) -> Callable[[], float] | None:
@@ -189,8 +191,8 @@ def measure_speed(
     chunks = planned(config, [ds for ds in sets if ds.sample == "background"])
     work: dict[str, Callable[[], object]] = {
         "read eight branches (limit)": lambda: read_only(big, n),
-        "features, iterative": lambda: features(chunks, "iterative", 1),
-        "features, 2 threads": lambda: features(chunks, "threads", 2),
+        "features, iterative": lambda: features(chunks, Execution("iterative", 1)),
+        "features, 2 threads": lambda: features(chunks, Execution("threads", 2)),
         "full, iterative": lambda: full(folder, config, sets, Execution("iterative", 1)),
         "full, 2 threads": lambda: full(folder, config, sets, Execution("threads", 2)),
     }

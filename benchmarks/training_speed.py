@@ -27,24 +27,25 @@ import torch
 from numba import njit
 from torch import Tensor, nn
 
-from models.batches import random_order, shuffled_in_groups, stratified_batches
-from models.bce_epoch import bce_rows, bce_weights, fused_bce_epoch
-from models.ensemble import train_ensemble
-from models.group_sums import Map, group_sums
-from models.kernels import _tanh
-from models.losses import punzi_loss, punzi_slopes
 from models.network import PunziNet
-from models.punzi_epoch import fused_punzi_epoch
 from models.sensitivity import PunziFormula
-from models.settings import DEFAULT
-from models.threads import shared_map
-from models.training_set import TrainingSet, training_sets
+from models.training.batches import random_order, shuffled_in_groups, stratified_batches
+from models.training.bce_epoch import bce_rows, bce_weights, fused_bce_epoch
+from models.training.ensemble import train_ensemble
+from models.training.group_sums import Map, group_sums
+from models.training.kernels import _tanh
+from models.training.losses import punzi_loss
+from models.training.punzi_epoch import fused_punzi_epoch
+from models.training.settings import DEFAULT
+from models.training.threads import shared_map
+from models.training.training_set import TrainingSet, training_sets
 from selection.table import EventTable
 from selection.windows import MassWindows
 
 MASSES = np.round(np.arange(0.1, 9.0, 0.2), 1)
 WINDOWS = MassWindows(MASSES, 0.30 - 0.025 * MASSES, 2.0)
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
+LOSS = punzi_loss(FORMULA, power=None)
 TURN_SECONDS = 0.5
 TANH_PER_EVENT, FMA_PER_EVENT = 13, 172  # sigmoid counted as a tanh; 68 forward, 104 backward
 
@@ -179,7 +180,7 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
     target = torch.from_numpy(np.repeat(data.target, np.diff(data.group_start)))
 
     def fused_mono() -> None:
-        loss = punzi_loss(group_sums(nets["mono"], data.whole, over=over), data, FORMULA, log=False)
+        loss = LOSS.of(group_sums(nets["mono"], data.whole, over=over), data)
         sgd["mono"].zero_grad()
         loss.backward()
         sgd["mono"].step()
@@ -188,7 +189,7 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
         fused_punzi_epoch(
             nets["1e5"],
             stratified_batches(shuffled, 100_000, (1,)),
-            lambda sums: punzi_slopes(sums, data, FORMULA, None, None),
+            lambda sums: LOSS.slopes(sums, data),
             learning_rate=1e-4,
             threads=threads,
         )
@@ -226,7 +227,7 @@ def warm_up() -> None:
     """Compile everything on a few events, so that neither clock nor memory counts the compiler."""
     small = synthetic_events(20_000)
     network = fresh(small)
-    punzi_loss(group_sums(network, small.whole), small, FORMULA, log=False).backward()
+    LOSS.of(group_sums(network, small.whole), small).backward()
     shuffled_in_groups(small, (1,))
     order = random_order(len(small), (1,))
     rows = bce_rows(small, network)
@@ -272,9 +273,7 @@ def main() -> None:
         warm_up()
         memory = {
             "Punzi mono": peak_bytes(
-                lambda: punzi_loss(
-                    group_sums(fresh(data), data.whole, over=over), data, FORMULA, log=False
-                ).backward()
+                lambda: LOSS.of(group_sums(fresh(data), data.whole, over=over), data).backward()
             ),
             "Punzi 1e5 (with its shuffle)": peak_bytes(lambda: shuffled_in_groups(data, (1,))),
             "BCE 2048 (with its rows)": peak_bytes(

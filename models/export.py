@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from models.trained import TrainedModel
+from selection.whole_files import write_bytes
 
 INPUT, OUTPUT = "features", "score"
 
@@ -40,14 +41,7 @@ BASF2_ALIASES: tuple[tuple[str, str], ...] = (
 
 def export_onnx(model: TrainedModel, path: Path | str) -> None:
     """Writes the model as one ONNX file; needs the extra `onnx`."""
-    data = onnx_model(model).SerializeToString()
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.part")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_bytes(Path(path), onnx_model(model).SerializeToString())
 
 
 def onnx_model(model: TrainedModel) -> Any:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+
+from selection.errors import UserError
+from selection.whole_files import write_bytes
 
 VERSION = 1
 MAX_FILE_BYTES = 64 * 2**20  # a 4-8-4-1 network takes 5 kB
@@ -44,29 +45,19 @@ _FOREIGN = {
 }
 
 
-class ModelFileError(ValueError):
+class ModelFileError(UserError):
     """A trained-model file that cannot be used; the message says why and what to do."""
 
 
 def write_model_file(path: Path, content: Mapping[str, Any], arrays: Arrays) -> None:
-    """Writes all or nothing: a temporary file in the same folder, renamed when complete."""
+    """Writes all or nothing."""
     text = json.dumps(
         {"version": VERSION, "sha256": _digest(content, arrays), "content": content},
         allow_nan=False,
         sort_keys=True,
     )
     data = save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, {"punzi": text})
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_bytes(path, data)
 
 
 def read_model_file(path: Path) -> tuple[Content, Arrays]:

@@ -22,6 +22,25 @@ CHOSEN_ON_TRAINING = "best_cut"  # per mass, chosen on the training split
 CHOSEN_ON_QUOTED = "maximum_achievable"  # per mass, chosen on the very events it is quoted on
 ONE_FOR_ALL = "single_cut"
 
+CLASSIFIER_TEXT = {"punzi": "Punzi-net", "bce": "BCE net", "xgboost": "XGBoost"}
+SELECTION_TEXT = {
+    CHOSEN_ON_TRAINING: "best cut per mass",
+    ONE_FOR_ALL: "single cut",
+    CHOSEN_ON_QUOTED: "maximum achievable",
+}
+SELECTION_MEANING = {
+    CHOSEN_ON_TRAINING: "cut per mass chosen on training events",
+    ONE_FOR_ALL: "one cut for all masses",
+    CHOSEN_ON_QUOTED: "cut per mass chosen on the events it is quoted on (optimistic)",
+}
+Curve = tuple[str, str]  # classifier, selection
+
+
+def curve_text(curve: Curve) -> str:
+    """`Punzi-net, single cut`: in legends, tables and on the terminal."""
+    classifier, selection = curve
+    return f"{CLASSIFIER_TEXT.get(classifier, classifier)}, {SELECTION_TEXT[selection]}"
+
 
 @dataclass(frozen=True, eq=False)
 class FigureOfMerit:
@@ -100,11 +119,6 @@ class LossHistory:
     training: Floats
     validation: Floats  # nan where it was not computed
     learning_rate: Floats
-
-
-def punzi_loss_name(*, log: bool) -> str:
-    """Axis text of the Punzi-loss in its two forms."""
-    return r"ln of power mean of $\sigma_{min}$/fb" if log else r"mean $\sigma_{min}$ [fb]"
 
 
 @dataclass(frozen=True, eq=False)

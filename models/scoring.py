@@ -22,7 +22,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from selection.table import FloatArray
+from selection.table import BoolArray, FloatArray
 
 Floats = npt.NDArray[np.float64]
 Float32s = npt.NDArray[np.float32]
@@ -52,6 +52,12 @@ def network_scores(
     out = np.empty(len(features), np.float32)
     _run(features, weights, biases, feature_min, feature_max, out)
     return out
+
+
+def passes(score: FloatArray, cut: float | FloatArray) -> BoolArray:
+    """True where score >= cut, compared in float64 so that a cut read back from a file agrees."""
+    result: BoolArray = np.asarray(score, dtype=np.float64) >= np.asarray(cut, dtype=np.float64)
+    return result
 
 
 def network_logits(

@@ -1,4 +1,4 @@
-"""The smallest cross section within reach, and other figures of merit.
+"""The smallest cross section within reach.
 
     sigma_min = N(B) / (eps L)                                             fb
     N(B) = c + a sqrt(B) + (b/2) sqrt(b^2 + 4 a sqrt(B) + 4 B)              events
@@ -19,15 +19,13 @@ At the edges, by rule:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-Form = Literal["paper", "refined"]
-Numbers = TypeVar("Numbers", Tensor, npt.NDArray[Any])
+FormulaName = Literal["paper", "refined"]
+Floats = npt.NDArray[np.float64]
 
 BACKGROUND_FLOOR = 1e-6  # events; at 50 fb^-1 one simulated event weighs 1e-3 or more
 
@@ -39,19 +37,19 @@ class PunziFormula:
     luminosity_inv_fb: float
     a: float = 3.0
     b: float = 1.28155
-    form: Form = "paper"
+    form: FormulaName = "paper"
 
     def __post_init__(self) -> None:
         if not (self.luminosity_inv_fb > 0 and self.a >= 0 and self.b > 0):
             msg = f"luminosity and b must be positive and a not negative, found {self}"
             raise ValueError(msg)
-        if self.form not in ("paper", "refined"):
-            msg = f"form of sigma_min is {self.form!r}; choose 'paper' or 'refined'"
+        if self.form not in get_args(FormulaName):
+            msg = f"form of sigma_min is {self.form!r}; choose one of {get_args(FormulaName)}"
             raise ValueError(msg)
 
 
-def signal_events_needed(background: Numbers, formula: PunziFormula) -> Numbers:
-    """N(B): events for a discovery at a sigmas; any shape, arrays or tensors."""
+def signal_events_needed(background: Floats, formula: PunziFormula) -> Floats:
+    """N(B): events for a discovery at a sigmas; any shape."""
     a, b = formula.a, formula.b
     B = background.clip(min=0.0)
     root = B**0.5
@@ -59,7 +57,7 @@ def signal_events_needed(background: Numbers, formula: PunziFormula) -> Numbers:
     return constant + a * root + (b / 2) * (b**2 + 4 * a * root + 4 * B) ** 0.5
 
 
-def signal_events_slope(background: Numbers, formula: PunziFormula) -> Numbers:
+def signal_events_slope(background: Floats, formula: PunziFormula) -> Floats:
     """dN/dB, finite everywhere: below BACKGROUND_FLOOR it is the slope at the floor."""
     a, b = formula.a, formula.b
     B = background.clip(min=BACKGROUND_FLOOR)
@@ -68,45 +66,10 @@ def signal_events_slope(background: Numbers, formula: PunziFormula) -> Numbers:
     return a * slope_of_root + b * (a * slope_of_root + 1) / inner
 
 
-class _Sensitivity(torch.autograd.Function):
-    """sigma_min with the closed-form derivatives of the module's head."""
-
-    @staticmethod
-    def forward(ctx: Any, efficiency: Tensor, background: Tensor, formula: PunziFormula) -> Tensor:
-        ctx.save_for_backward(efficiency, background)
-        ctx.formula = formula
-        N = signal_events_needed(background, formula)
-        visible = efficiency > 0
-        reach = N / (torch.where(visible, efficiency, 1.0) * formula.luminosity_inv_fb)
-        return torch.where(visible, reach, torch.inf)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        efficiency, background = ctx.saved_tensors
-        (gradient,) = gradients
-        visible = efficiency > 0
-        exposure = torch.where(visible, efficiency, 1.0) * ctx.formula.luminosity_inv_fb
-        N = signal_events_needed(background, ctx.formula)
-        by_efficiency = -N / (exposure * torch.where(visible, efficiency, 1.0))
-        by_background = signal_events_slope(background, ctx.formula) / exposure
-        # where, not a product: an incoming nan or inf times zero would not be zero
-        zero = torch.zeros_like(gradient)
-        return (
-            torch.where(visible, gradient * by_efficiency, zero),
-            torch.where(visible, gradient * by_background, zero),
-            None,
-        )
-
-
-def punzi_sensitivity(efficiency: Tensor, background: Tensor, formula: PunziFormula) -> Tensor:
-    """sigma_min [fb], differentiable; tensors of one shape, for example (n_windows,)."""
-    return _Sensitivity.apply(efficiency, background, formula)
-
-
-def punzi_sensitivity_array(
+def punzi_sensitivity(
     efficiency: npt.ArrayLike, background: npt.ArrayLike, formula: PunziFormula
-) -> npt.NDArray[np.float64]:
-    """sigma_min [fb] of numpy arrays, in float64; the two broadcast against each other."""
+) -> Floats:
+    """sigma_min [fb], in float64; the two broadcast against each other."""
     eps, B = np.broadcast_arrays(
         np.asarray(efficiency, np.float64), np.asarray(background, np.float64)
     )
@@ -115,24 +78,3 @@ def punzi_sensitivity_array(
     N = signal_events_needed(B[visible], formula)
     reach[visible] = N / (eps[visible] * formula.luminosity_inv_fb)
     return reach
-
-
-def signal_over_root_background(
-    signal: npt.ArrayLike, background: npt.ArrayLike
-) -> npt.NDArray[np.float64]:
-    """S/sqrt(B), both in events; inf where B <= 0 < S (its known defect), 0 where S <= 0."""
-    return _ratio_to_root(signal, background)
-
-
-def signal_over_root_total(
-    signal: npt.ArrayLike, background: npt.ArrayLike
-) -> npt.NDArray[np.float64]:
-    """S/sqrt(S+B), both in events; 0 where S <= 0."""
-    return _ratio_to_root(signal, np.add(signal, np.clip(background, 0, None)))
-
-
-def _ratio_to_root(signal: npt.ArrayLike, under: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    S, under = np.broadcast_arrays(np.clip(signal, 0, None), np.clip(under, 0, None))
-    ratio = np.where(S > 0, np.inf, 0.0)
-    np.divide(S, np.sqrt(under), out=ratio, where=under > 0)
-    return ratio

@@ -13,7 +13,7 @@ code is needed to load or score.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
-from models.scoring import Float32s, Floats, network_logits, network_scores
-from models.window_events import passes
+from models.scoring import Float32s, Floats, network_logits, network_scores, passes
 from selection.table import FEATURES, BoolArray, FloatArray
 from selection.windows import MassWindows
 
@@ -40,7 +39,7 @@ class Conditions:
     """What the network was trained for; plain values only, so that they fit into JSON."""
 
     classifier: str  # "punzi" or "bce"
-    cut: float  # pass: score >= cut
+    cut: float | None  # pass: score >= cut; None before the evaluation has chosen one
     sqrt_s_gev: float
     luminosity_inv_fb: float
     beams: Mapping[str, Any]
@@ -53,7 +52,7 @@ class Conditions:
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 msg = f"{name} must be positive, found {getattr(self, name)}"
                 raise ValueError(msg)
-        if not 0 <= self.cut <= 1:
+        if self.cut is not None and not 0 <= self.cut <= 1:
             msg = f"the cut on the score must lie in [0, 1], found {self.cut}"
             raise ValueError(msg)
 
@@ -99,6 +98,9 @@ class TrainedModel:
 
     @property
     def cut(self) -> float:
+        if self.conditions.cut is None:
+            msg = "a network without a cut: `punzi evaluate` chooses one and writes it to models/"
+            raise ModelFileError(msg)
         return self.conditions.cut
 
     def score(self, features: FloatArray) -> Float32s:
@@ -134,17 +136,9 @@ def from_network(
     )
 
 
-def to_network(model: TrainedModel) -> PunziNet:
-    """The torch network of a model, for gradients or further training."""
-    import torch  # here: scoring needs no torch, and importing it takes seconds
-
-    from models.network import PunziNet
-
-    hidden = [len(bias) for bias in model.biases[:-1]]
-    network = PunziNet(model.feature_min, model.feature_max, hidden=hidden, seed=0)
-    state = {k: v for k, v in _arrays(model).items() if not k.startswith("windows.")}
-    network.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in state.items()})
-    return network
+def with_cut(model: TrainedModel, cut: float | None) -> TrainedModel:
+    """The same network with another cut."""
+    return replace(model, conditions=replace(model.conditions, cut=cut))
 
 
 def mean_and_spread(

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from models.results import EnsembleFigureOfMerit
+from models.results import CLASSIFIER_TEXT, EnsembleFigureOfMerit, curve_text
 from plots.style import (
     BLUE,
     CYCLE,
@@ -48,12 +48,6 @@ QUANTITY_TEXT = {
     "background": "Background events",
     "cut": "Cut on the score",
 }
-CLASSIFIER_TEXT = {"punzi": "Punzi-net", "bce": "BCE net", "xgboost": "XGBoost"}
-SELECTION_TEXT = {
-    "best_cut": "best cut per mass",
-    "single_cut": "single cut",
-    "maximum_achievable": "maximum achievable",
-}
 COLOUR = {
     ("bce", "best_cut"): SLATE,
     ("bce", "single_cut"): "#92dadd",
@@ -73,12 +67,6 @@ LEGEND: dict[str, Any] = {
     "handletextpad": 0.4,
     "columnspacing": 0.6,
 }
-
-
-def curve_text(curve: EnsembleFigureOfMerit) -> str:
-    """Legend entry: 'Punzi-net, single cut'."""
-    name = CLASSIFIER_TEXT.get(curve.classifier, curve.classifier)
-    return f"{name}, {SELECTION_TEXT.get(curve.selection, curve.selection)}"
 
 
 @in_style
@@ -211,7 +199,14 @@ def _arrows(ax: Axes, curve: EnsembleFigureOfMerit, ratio: Floats, colour: str) 
 
 def _handles(curves: Sequence[EnsembleFigureOfMerit]) -> list[Line2D]:
     handles = [
-        Line2D([], [], color=_colour(c, i), marker="o", linestyle="", label=curve_text(c))
+        Line2D(
+            [],
+            [],
+            color=_colour(c, i),
+            marker="o",
+            linestyle="",
+            label=curve_text((c.classifier, c.selection)),
+        )
         for i, c in enumerate(curves)
     ]
     marks = (("o", "trained mass"), ("^", "mass not trained on"))

@@ -16,8 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from models.results import ScoreMap
-from plots.reach import CLASSIFIER_TEXT
+from models.results import CLASSIFIER_TEXT, ScoreMap
 from plots.style import Label, in_style, panels, put_label
 
 DECADES = 4

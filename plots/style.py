@@ -11,8 +11,6 @@ from __future__ import annotations
 import csv
 import functools
 import itertools
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +20,11 @@ import hist
 import matplotlib as mpl
 import mplhep
 import numpy as np
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
+
+from selection.whole_files import replacing
 
 COLUMN_IN = 3.4
 PAGE_IN = 7.0
@@ -199,12 +199,6 @@ def save(figure: Figure, stem: Path, numbers: Sequence[Mapping[str, Any]]) -> tu
     written = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in writers)
     with mpl.rc_context(STYLE):
         for path, write in zip(written, writers.values(), strict=True):
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            os.close(handle)
-            try:
-                write(Path(name))
-                Path(name).chmod(0o644)
-                Path(name).replace(path)
-            finally:
-                Path(name).unlink(missing_ok=True)
+            with replacing(path) as temporary:
+                write(temporary)
     return written

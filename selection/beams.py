@@ -12,11 +12,14 @@ angles: at SuperKEKB the e- leaves the boost 5.8 mrad away from +z.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import cos, hypot, sin
+from math import copysign, cos, hypot, sin, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import vector
+
+if TYPE_CHECKING:
+    import vector
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -57,12 +60,16 @@ class Beams:
     @property
     def p4(self) -> vector.MomentumObject4D:
         """Total four-momentum in the lab."""
+        import vector  # here: it takes longer to import than a configuration to read
+
         px, py, pz, energy = self.total
         return vector.obj(px=px, py=py, pz=pz, E=energy)
 
     @property
     def sqrt_s_gev(self) -> float:
-        return float(self.p4.mass)
+        px, py, pz, energy = self.total
+        s = energy**2 - (px**2 + py**2 + pz**2)
+        return copysign(sqrt(abs(s)), s)
 
 
 SUPERKEKB = Beams()

@@ -39,10 +39,3 @@ def event_keys(
     for branch in KEY_BRANCHES:
         _absorb(key, np.ascontiguousarray(columns.get(branch, zero), np.int64))
     return key
-
-
-def repeated(key: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
-    """Rows whose key stands in an earlier row already, in rising order."""
-    order = np.argsort(key, kind="stable")
-    again = key[order][1:] == key[order][:-1]
-    return np.sort(order[1:][again])

@@ -82,10 +82,6 @@ _ESCAPES = {
 }
 
 
-class MissingBranchError(Exception):
-    """A column of the contract is not in the file."""
-
-
 def escape(expression: str) -> str:
     """Branch name that basf2 gives a variable: `daughter(0, px)` -> `daughter__bo0__cm__sppx__bc`.
 
@@ -109,21 +105,3 @@ def nearest(wanted: str, present: Collection[str]) -> list[str]:
     by_fold = {name.casefold(): name for name in present}
     close = difflib.get_close_matches(escape(wanted).casefold(), by_fold, n=3, cutoff=0.3)
     return [by_fold[name] for name in close]
-
-
-def resolve(columns: Mapping[str, str], present: Collection[str], *, where: str) -> dict[str, str]:
-    """Our column -> branch in this file, for every column asked for.
-
-    columns maps our names to branch names or expressions; the first that is missing is an error.
-    """
-    found = {column: find_branch(wanted, present) for column, wanted in columns.items()}
-    for column, branch in found.items():
-        if branch is None:
-            wanted = columns[column]
-            msg = (
-                f"{where} has no branch {wanted!r} for the column {column!r} "
-                f"(nearest: {', '.join(nearest(wanted, present)) or 'none'}); "
-                f"name the right branch under 'columns:' in the configuration"
-            )
-            raise MissingBranchError(msg)
-    return {column: branch for column, branch in found.items() if branch is not None}

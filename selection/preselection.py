@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from selection.features import EventKinematics
 from selection.ntuple import CANDIDATES_BRANCH
 from selection.table import FEATURES, BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from selection.features import EventKinematics
 
 CandidatePolicy = Literal["unique", "first", "all"]
 WEIGHT_UNIT = 2.0**-40

@@ -26,6 +26,7 @@ from iminuit import Minuit
 from iminuit.cost import UnbinnedNLL
 from numba_stats import crystalball, norm
 
+from selection.errors import UserError
 from selection.table import FloatArray
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ WIDTH_RATIO = 2.0  # s2 / s1
 TAIL_POWER = 2.0  # n of the Crystal Ball
 
 
-class ResolutionError(Exception):
+class ResolutionError(UserError):
     """Too few good fits to say how wide the peak is."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from selection.masses import TOLERANCE_GEV, same_mass
 from selection.table import FloatArray, IntArray
 
 
@@ -83,6 +84,6 @@ def hypothesis_index(windows: MassWindows, signal_mass_gev: FloatArray) -> IntAr
     """Index of each mass in the list of hypotheses; -1 for background and masses not listed."""
     if len(windows) == 0:
         return np.full(len(signal_mass_gev), -1)
-    at = np.searchsorted(windows.mass_gev, signal_mass_gev - 1e-6)
+    at = np.searchsorted(windows.mass_gev, signal_mass_gev - TOLERANCE_GEV)
     at = np.minimum(at, len(windows) - 1)
-    return np.where(np.abs(windows.mass_gev[at] - signal_mass_gev) < 1e-6, at, -1)
+    return np.where(same_mass(windows.mass_gev[at], signal_mass_gev), at, -1)

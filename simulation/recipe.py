@@ -23,12 +23,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from selection.beams import MUON_MASS_GEV, SUPERKEKB, Beams
+from selection.errors import UserError
 
 Process = Literal["signal", "taupair", "mumugamma", "eemumu"]
 PROCESS_CODE: dict[Process, int] = {"signal": 1, "taupair": 2, "mumugamma": 3, "eemumu": 4}
 
 
-class SimulationError(Exception):
+class SimulationError(UserError):
     """A sample that cannot be made as asked: what was found, where, and what to do."""
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy.typing as npt
 import uproot
 
 from selection.ntuple import DEFAULT_BRANCHES, MOMENTA, WEIGHT_BRANCH
+from selection.whole_files import replacing
 from simulation.recipe import PROCESS_CODE, Recipe, SimulationError, recipe_from
 from simulation.samples import Sample, simulate
 
@@ -50,13 +50,8 @@ class SampleSummary:
 def write_sample(recipe: Recipe, path: Path) -> SampleSummary:
     """Make the sample and its file; complete or not at all, also when interrupted."""
     sample = simulate(recipe)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as temporary:
         _write(recipe, sample, temporary)
-        temporary.replace(path)
-    finally:  # runs on KeyboardInterrupt too
-        temporary.unlink(missing_ok=True)
     summary = _summary(sample, path)
     log.info(
         "%s: %d rows, %.6g events/fb^-1, N_eff %.0f, largest weight %.3g, sigma %.5g +- %.2g fb",

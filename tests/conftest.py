@@ -1,5 +1,6 @@
 """Small ntuples and configurations to make mistakes with."""
 
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import uproot
 
+from analysis.run.code import PACKAGES
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
 from selection.ntuple import MOMENTA
 
@@ -21,10 +23,24 @@ def keep_the_hook_of_pytest(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
 
-def muon_pairs(rng, mass_gev, n):
-    """Lab momenta (8, n) of pairs recoiling against `mass_gev`, smeared; isotropic, no dynamics."""
+@pytest.fixture(autouse=True)
+def keep_the_levels_of_logging():
+    """`main` sets them for its process: a quiet call would silence the tests after it."""
+    loggers = [logging.getLogger(name) for name in ("", *PACKAGES)]
+    levels, handlers = [logger.level for logger in loggers], loggers[0].handlers[:]
+    yield
+    loggers[0].handlers[:] = handlers
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+def muon_pairs(rng, mass_gev, n, *, share=(0.3, 0.95)):
+    """Lab momenta (8, n) of pairs recoiling against `mass_gev`, smeared; isotropic, no dynamics.
+
+    share: of the energy beside the recoil that is mass of the pair; it is what a network can learn.
+    """
     root_s = SUPERKEKB.sqrt_s_gev
-    m = rng.uniform(0.3, 0.95, n) * (root_s - mass_gev)
+    m = rng.uniform(*share, n) * (root_s - mass_gev)
     p = np.sqrt((root_s**2 - (m + mass_gev) ** 2) * (root_s**2 - (m - mass_gev) ** 2)) / 2 / root_s
     axis = rng.normal(size=(3, n))
     axis /= np.linalg.norm(axis, axis=0)
@@ -55,7 +71,9 @@ def ntuple_columns(n, *, seed=1, mass_gev=None, dtype=np.float32, run=1):
     """Columns of a signal-like (mass) or background-like (no mass) ntuple."""
     rng = np.random.default_rng(seed)
     mass = np.full(n, mass_gev) if mass_gev is not None else rng.uniform(0.05, 8.5, n)
-    momenta = dict(zip(MOMENTA, muon_pairs(rng, mass, n).astype(dtype), strict=True))
+    share = (0.15, 0.9) if mass_gev is None else (0.4, 0.95)
+    pairs = muon_pairs(rng, mass, n, share=share).astype(dtype)
+    momenta = dict(zip(MOMENTA, pairs, strict=True))
     return {
         "__experiment__": np.full(n, 1003, np.int32),
         "__run__": np.full(n, run, np.int32),

@@ -327,7 +327,7 @@ def test_a_read_only_run_folder_is_said(work, monkeypatch, capsys):
     def refuse(*_args, **_kwargs):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("analysis.runs.Path.mkdir", refuse)
+    monkeypatch.setattr("analysis.run.folder.Path.mkdir", refuse)
     before = snapshot(work)
     code, text = punzi(monkeypatch, capsys, work, "select", "-r", "good")
     assert code == 1
@@ -341,7 +341,7 @@ def test_a_full_disk_is_said_and_old_results_stay(work, monkeypatch, capsys):
     def full(*_args, **_kwargs):
         raise OSError(errno.ENOSPC, "No space left on device", "shard")
 
-    monkeypatch.setattr("analysis.runs.Path.replace", full)
+    monkeypatch.setattr("analysis.run.folder.Path.replace", full)
     before = snapshot(work)
     code, text = punzi(
         monkeypatch, capsys, work, "select", "-r", "good", "--set=preselection.pt_mumu_min_gev=2"

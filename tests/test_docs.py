@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from analysis.cli import app
-from analysis.config import load, parse
-from analysis.config_reference import reference
+from analysis.config.configuration import load, parse
+from analysis.config.reference import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -17,7 +17,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 def test_the_configuration_reference_is_that_of_the_models():
     written = (ROOT / "docs" / "configuration.md").read_text()
-    assert written == reference(), "python -m analysis.config_reference > docs/configuration.md"
+    assert written == reference(), "python -m analysis.config.reference > docs/configuration.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -19,18 +19,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.applied_model import ApplyError, load_applied
-from analysis.check import inspect_file, wanted_branches
-from analysis.chunks import fingerprint
-from analysis.config import ConfigError, parse
-from analysis.datasets import datasets
-from analysis.errors import user_errors
-from analysis.runs import open_run
-from analysis.score_rows import Rows, open_tree, read_columns, score_rows
-from analysis.select import Execution, select
-from analysis.skim import read_table
+from analysis.apply.model import ApplyError, load_cut
+from analysis.apply.rows import FileRows, columns_of, open_tree, score_rows
+from analysis.config.configuration import ConfigError, parse
+from analysis.inputs.check import inspect_file, wanted_branches
+from analysis.inputs.datasets import datasets
+from analysis.run.executors import Execution
+from analysis.run.folder import open_run
+from analysis.select.chunks import fingerprint
+from analysis.select.skim import read_table
+from analysis.select.stage import select_events
 from models.model_file import ModelFileError, read_model_file, write_model_file
 from models.trained import load_model
+from selection.errors import UserError
 
 N_FLIPS, N_CUTS, N_SELECTIONS = 300, 500, 40  # flips: of the structure, and again of the numbers
 N_ROWS = 200
@@ -72,7 +73,7 @@ def rows_of(path, wanted):
         assert all(0 < len(text) < 400 for text in report.problems)
         return None
     identity = fingerprint(report)
-    return Rows(report.file, report.tree, identity, report.branches, 0, report.n_entries)
+    return FileRows(report.file, report.tree, identity, report.branches, 0, report.n_entries)
 
 
 def numbers_of(path):
@@ -94,7 +95,7 @@ def flipped(good, at, draw):
 
 def test_a_flip_in_the_structure_of_an_ntuple_changes_nothing_or_is_refused(ntuple, saved_model):
     path, good, wanted = ntuple
-    applied = load_applied((saved_model,), config=None, cut=None)
+    applied = load_cut((saved_model,), config=None, cut=None)
     expected = score_rows(applied, rows_of(path, wanted)).branches
     numbers = {i for first, stop, _ in numbers_of(path) for i in range(first, stop)}
     draw, refused = random.Random(1), 0
@@ -119,8 +120,8 @@ def test_a_flip_in_the_structure_of_an_ntuple_changes_nothing_or_is_refused(ntup
 
 def test_a_flip_in_the_numbers_of_an_ntuple_stays_in_its_column(ntuple, saved_model):
     path, good, wanted = ntuple
-    applied = load_applied((saved_model,), config=None, cut=None)
-    expected = read_columns(rows_of(path, wanted))
+    applied = load_cut((saved_model,), config=None, cut=None)
+    expected = columns_of(rows_of(path, wanted))
     draw, changed, baskets = random.Random(2), 0, numbers_of(path)
     for _ in range(N_FLIPS):
         first, stop, branch = draw.choice(baskets)
@@ -132,7 +133,7 @@ def test_a_flip_in_the_numbers_of_an_ntuple_stays_in_its_column(ntuple, saved_mo
             continue
         if scored is None:
             continue
-        for name, values in read_columns(rows).items():
+        for name, values in columns_of(rows).items():
             same = np.array_equal(values, expected[name], equal_nan=True)
             assert same or rows.branches[name] == branch
             changed += not same
@@ -163,8 +164,8 @@ def test_a_selection_of_a_damaged_ntuple_is_the_right_one_or_none(ntuple):
     def selected(name):
         with open_run(path.parent / name) as run:
             sets = datasets(config, folder=path.parent)
-            table = read_table(select(run, config, sets, Execution("iterative")).parts)
-            return (run / "cutflow.json").read_bytes(), table.features.tobytes()
+            table = read_table(select_events(run, config, sets, Execution("iterative")).parts)
+            return (run.path / "cutflow.json").read_bytes(), table.features.tobytes()
 
     expected = selected("good")
     with uproot.open(path) as file:
@@ -175,7 +176,7 @@ def test_a_selection_of_a_damaged_ntuple_is_the_right_one_or_none(ntuple):
         path.write_bytes(flipped(good, at, draw))
         try:
             assert selected("damaged") == expected, at
-        except user_errors() as error:
+        except UserError as error:
             assert "in.root" in str(error)
             refused += 1
     assert 0 < refused < N_SELECTIONS
@@ -246,7 +247,7 @@ def test_any_content_of_a_model_header_is_a_model_or_a_clear_error(saved_model, 
     features = np.array([[1, 1, -1, 2.0]], np.float32)
     try:
         assert 0 <= load_model(path).score(features)[0] <= 1
-        load_applied((path,), config=None, cut=None)
+        load_cut((path,), config=None, cut=None)
     except (ModelFileError, ApplyError) as error:
         assert "net.safetensors" in str(error)
 

@@ -15,7 +15,7 @@ import pytest
 import uproot
 
 from analysis.cli import main
-from analysis.runs import open_run
+from analysis.run.folder import open_run
 
 QUICK = [
     "--networks=2",

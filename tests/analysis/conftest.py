@@ -4,8 +4,8 @@ import pytest
 
 QUICK = (
     "training.networks=2",
-    "training.punzi.epochs=30",
-    "training.bce.epochs=3",
+    "training.punzi.epochs=150",
+    "training.bce.epochs=20",
     "plots.signal_masses_gev=[2, 4]",
 )
 
@@ -13,12 +13,14 @@ QUICK = (
 @pytest.fixture(scope="session")
 def evaluated(small_inputs, tmp_path_factory):
     """Run, configuration, data sets and events of a run with data; do not change its folder."""
-    from analysis.config import load
-    from analysis.datasets import datasets
-    from analysis.evaluate import evaluate_networks
-    from analysis.runs import open_run
-    from analysis.select import Execution, select
-    from analysis.train import prepare, train
+    from analysis.config.configuration import load
+    from analysis.evaluate.stage import evaluate_networks
+    from analysis.inputs.datasets import datasets
+    from analysis.run.executors import Execution
+    from analysis.run.folder import open_run
+    from analysis.select.stage import select_events
+    from analysis.train.stage import simulated_events, train_networks
+    from models.trained import load_model
 
     folder = tmp_path_factory.mktemp("figures")
     for file in small_inputs.iterdir():
@@ -27,18 +29,20 @@ def evaluated(small_inputs, tmp_path_factory):
     with (folder / "datasets.yaml").open("a") as stream:
         stream.write("  recorded:\n    kind: data\n    files: recorded.root\n")
     config = load(folder / "datasets.yaml", QUICK)
-    sets, how = datasets(config, folder=folder), Execution(executor="iterative")
+    sets, execution = datasets(config, folder=folder), Execution(executor="iterative")
     with open_run(folder / "run") as run:
-        ready = prepare(run, config, select(run, config, sets, how))
-        train(run, config, ready, how)
-        evaluate_networks(run, config, ready, workers=1)
-    return run, config, sets, ready
+        simulated = simulated_events(run, config, select_events(run, config, sets, execution))
+        train_networks(run, config, simulated, execution)
+        evaluate_networks(run, config, simulated, workers=1)
+    score = load_model(run.model("punzi", 0)).score(simulated.table.features)
+    assert 0.1 < (score >= 0.5).mean() < 0.9  # else nothing "after the cut" could be tested
+    return run, config, sets, simulated
 
 
 @pytest.fixture(scope="session")
 def drawn(evaluated):
     """The PNG files of that run, written by two processes."""
-    from analysis.figures import draw_figures
+    from analysis.figures.draw import draw_figures
 
-    run, config, _, ready = evaluated
-    return draw_figures(run, config, ready, workers=2)
+    run, config, _, simulated = evaluated
+    return draw_figures(run, config, simulated, workers=2)

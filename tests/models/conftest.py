@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.training_set import training_sets
+from models.training.training_set import training_sets
 from selection.table import EventTable
 from selection.windows import MassWindows
 

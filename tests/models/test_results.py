@@ -6,9 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.results import (
+    CHOSEN_ON_QUOTED,
+    CHOSEN_ON_TRAINING,
+    CLASSIFIER_TEXT,
+    ONE_FOR_ALL,
+    SELECTION_MEANING,
+    SELECTION_TEXT,
     DecisionBoundary,
     FigureOfMerit,
     LossHistory,
+    curve_text,
     from_json,
     to_json,
     to_rows,
@@ -89,3 +96,12 @@ def test_a_map_is_not_a_table():
     )
     with pytest.raises(ValueError, match="not a table"):
         list(to_rows(boundary))
+
+
+def test_every_curve_has_its_own_words_and_an_unknown_classifier_its_own_name():
+    selections = {CHOSEN_ON_TRAINING, ONE_FOR_ALL, CHOSEN_ON_QUOTED}
+    assert set(SELECTION_TEXT) == set(SELECTION_MEANING) == selections
+    curves = [(c, s) for c in (*CLASSIFIER_TEXT, "forest") for s in selections]
+    assert len({curve_text(curve) for curve in curves}) == len(curves)
+    assert curve_text(("punzi", ONE_FOR_ALL)) == "Punzi-net, single cut"
+    assert curve_text(("forest", CHOSEN_ON_TRAINING)) == "forest, best cut per mass"

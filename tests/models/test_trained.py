@@ -20,8 +20,9 @@ from models.trained import (
     load_model,
     mean_and_spread,
     save_model,
-    to_network,
+    with_cut,
 )
+from selection.errors import UserError
 from selection.windows import MassWindows
 
 WINDOWS = MassWindows(np.arange(0.5, 5.0, 0.5), np.full(9, 0.2), 2.0)
@@ -49,6 +50,17 @@ def network(*, hidden=(8, 4), seed=1, steepness=1.0):
 def model(**options):
     trained = np.arange(len(WINDOWS)) % 2 == 0
     return from_network(network(**options), windows=WINDOWS, trained=trained, conditions=CONDITIONS)
+
+
+def to_network(model):
+    """The torch network of a model."""
+    hidden = [len(bias) for bias in model.biases[:-1]]
+    net = PunziNet(model.feature_min, model.feature_max, hidden=hidden, seed=0)
+    with torch.no_grad():
+        for layer, weight, bias in zip(net.layers, model.weights, model.biases, strict=True):
+            layer.weight.copy_(torch.from_numpy(weight))
+            layer.bias.copy_(torch.from_numpy(bias))
+    return net
 
 
 def events(n, seed=0):
@@ -128,6 +140,35 @@ def test_a_file_gives_back_all_that_was_saved(path):
     assert (back.features, back.frame) == (sent.features, sent.frame)
     assert np.array_equal(back.windows.low_gev2, sent.windows.low_gev2)
     assert np.array_equal(back.trained, sent.trained)
+
+
+def test_a_network_without_a_cut_scores_and_says_that_it_cannot_select(tmp_path):
+    sent = with_cut(model(), None)
+    save_model(sent, tmp_path / "net")
+    x = events(50)
+    for m in (sent, load_model(tmp_path / "net")):
+        assert m.conditions.cut is None
+        assert np.array_equal(m.score(x), model().score(x))
+        with pytest.raises(ModelFileError, match="without a cut"):
+            m.passes(x)
+
+
+def test_another_cut_changes_nothing_but_the_cut():
+    x = events(500)
+    m = model(steepness=5.0)
+    changed = with_cut(m, 0.7)
+    assert changed.cut == 0.7
+    assert m.cut == 0.5
+    assert np.array_equal(changed.score(x), m.score(x))
+    assert np.array_equal(changed.passes(x), m.score(x).astype(float) >= 0.7)
+    assert with_cut(changed, 0.5).conditions == CONDITIONS
+    with pytest.raises(ValueError, match=r"lie in \[0, 1\]"):
+        with_cut(m, 7.0)
+
+
+def test_a_model_that_cannot_be_used_is_an_error_of_the_person_and_not_of_the_program():
+    assert issubclass(ModelFileError, UserError)
+    assert not issubclass(ModelFileError, ValueError)
 
 
 def test_the_same_model_has_the_same_bytes(path, tmp_path):

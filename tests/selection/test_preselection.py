@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selection.features import EventKinematics
-from selection.keys import event_keys, repeated
+from selection.keys import event_keys
 from selection.preselection import Preselection, candidate_mask, cutflow, named_cuts
 from selection.table import validation_mask
 
@@ -119,13 +119,3 @@ def test_keys_differ_between_events_and_between_data_sets():
     columns = identities(100_000)
     one, other = (event_keys(name, columns, 100_000) for name in ("a", "b"))
     assert len(np.unique(np.concatenate([one, other]))) == 200_000
-
-
-@given(st.lists(st.integers(0, 8), max_size=30))
-def test_repeated_rows_are_those_seen_before(values):
-    seen, expected = set(), []
-    for row, value in enumerate(values):
-        if value in seen:
-            expected.append(row)
-        seen.add(value)
-    assert repeated(np.array(values, np.uint64)).tolist() == expected

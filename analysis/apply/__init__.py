@@ -1,0 +1,1 @@
+"""Command apply: a trained cut on new ntuples."""

@@ -1,0 +1,155 @@
+"""Step 6 of apply, one output per input: a friend tree or skim, and how it was made.
+
+    <stem>.friend.root     TTree `punzi`: as many entries as the input, in the same order
+    <stem>.skim.root       the input's tree with the entries that pass, all branches
+    both                   TObjString `provenance`: JSON with model, cut, input, counts, spectra
+
+The record holds a stamp of everything the content depends on. A file with the right stamp is
+finished work of an earlier call and is kept; any other file in the way is never touched unasked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uproot
+
+from analysis.apply.friend import TREE, Counts, friend_types
+from analysis.apply.model import AppliedCut, ApplyError
+from analysis.apply.rows import FileRows, Scored
+from analysis.apply.spectra import (
+    Entries,
+    Spectra,
+    add_weights,
+    counted_spectra,
+    empty_spectra,
+    from_json,
+    to_json,
+    with_weights,
+)
+from selection.whole_files import replacing
+
+RECORD = "provenance"
+ROWS_PER_BASKET = 500_000
+METADATA = "metadata"  # of the input, as our simulation writes it
+
+
+@dataclass(frozen=True)
+class FileToApply:
+    """One input, its pieces, and where the result goes."""
+
+    input: str
+    output: Path
+    stamp: str
+    pieces: tuple[FileRows, ...]
+    tree: str  # name of the output's tree
+    types: Mapping[str, Any]  # branch -> type
+    recorded: Mapping[str, float]  # what the input says of itself, kept by a skim
+
+
+@dataclass(frozen=True)
+class AppliedFile:
+    """What was found in one file."""
+
+    input: str
+    output: Path
+    counts: Counts
+    spectra: Spectra
+    kept: bool  # finished by an earlier call
+
+
+def write_applied(job: FileToApply, cut: AppliedCut, pieces: Iterator[Scored]) -> AppliedFile:
+    """Write the pieces in order; the file appears under its name only when complete."""
+    total, running = Counts(), empty_spectra()
+    entries: list[Entries] = []
+    weighted = False
+    with replacing(job.output) as part, uproot.create(part) as file:
+        tree = file.mktree(job.tree, dict(job.types))
+        tree.compression = {name: _compression(kind) for name, kind in job.types.items()}
+        for piece in pieces:
+            for basket in _baskets(piece.branches):
+                tree.extend(basket)
+            total = total + piece.counts
+            entries.append(piece.entries)
+            if piece.weighted is not None:
+                weighted = True
+                add_weights(running, *piece.weighted)
+        spectra = counted_spectra(entries)
+        if weighted:
+            spectra = with_weights(spectra, running)
+        if job.recorded:
+            kinds = dict.fromkeys(job.recorded, np.float64)
+            file.mktree(METADATA, kinds).extend({k: [v] for k, v in job.recorded.items()})
+        file[RECORD] = json.dumps(_record(job, cut, total, spectra), sort_keys=True)
+    return AppliedFile(job.input, job.output, total, spectra, kept=False)
+
+
+def finished(job: FileToApply) -> AppliedFile | None:
+    """The result of an earlier call with the same model, cut, input and code; None if other."""
+    try:
+        with uproot.open(job.output) as file:
+            about = json.loads(str(file[RECORD]))
+        if about["stamp"] != job.stamp:
+            return None
+        counts, spectra = Counts(**about["counts"]), from_json(about["spectra"])
+    except Exception:  # a foreign or damaged file may raise anything inside uproot
+        return None
+    return AppliedFile(job.input, job.output, counts, spectra, kept=True)
+
+
+def skim_types(tree: uproot.TTree, *, where: str) -> dict[str, Any]:
+    """Branch -> type of every branch that is to be copied; one that cannot be is an error."""
+    types: dict[str, Any] = {}
+    for branch in tree.branches:
+        kind = branch.interpretation
+        if isinstance(kind, uproot.interpretation.strings.AsStrings):
+            types[branch.name] = "string"
+        elif (
+            isinstance(kind, uproot.interpretation.numerical.AsDtype)
+            and kind.to_dtype.names is None
+        ):
+            types[branch.name] = kind.to_dtype.newbyteorder("=")
+        else:
+            msg = (
+                f"{where}: branch {branch.name!r} is {branch.typename}; --skim copies numbers, "
+                f"fixed-size arrays and strings. Use the friend tree (without --skim)."
+            )
+            raise ApplyError(msg)
+    return types
+
+
+def output_layout(cut: AppliedCut) -> tuple[str, dict[str, Any]]:
+    """Name and branches of the friend tree."""
+    return TREE, dict(friend_types(len(cut.models)))
+
+
+def _record(job: FileToApply, cut: AppliedCut, counts: Counts, spectra: Spectra) -> dict[str, Any]:
+    return {
+        "stamp": job.stamp,
+        "input": job.input,
+        "models": dict(zip(cut.files, cut.sha256, strict=True)),
+        "cut": cut.cut,
+        "conditions": cut.identity(),
+        "punzi_version": version("punzi"),
+        "counts": asdict(counts),
+        "spectra": to_json(spectra),
+    }
+
+
+def _baskets(branches: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Blocks of rows, each one basket per branch: a few MB, which readers take at once."""
+    n = len(next(iter(branches.values())))
+    for start in range(0, n, ROWS_PER_BASKET):
+        yield {name: values[start : start + ROWS_PER_BASKET] for name, values in branches.items()}
+
+
+def _compression(kind: Any) -> Any:
+    """Flags shrink to nothing; measured floats and their windows cost more time than they save."""
+    plain = isinstance(kind, np.dtype) and kind.itemsize > 1
+    return None if plain else uproot.LZ4(1)

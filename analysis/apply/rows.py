@@ -1,0 +1,134 @@
+"""Step 3 of apply, one piece of the work: rows [start, stop) of a file in, branches out.
+
+Pieces are computed anywhere and in any order; they carry everything they need and give plain
+arrays back. Their borders follow the baskets of the file where those allow it: a basket that two
+pieces share is decompressed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import uproot
+
+from analysis.apply.friend import Counts, counts, friend_columns, in_root_order
+from analysis.apply.model import AppliedCut, ApplyError
+from analysis.apply.spectra import Entries, counted
+from analysis.inputs.columns import Columns, read_columns
+
+OPEN_FILES = 4
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of a file; `identity` of its content keeps a changed file from being taken for it."""
+
+    file: str
+    tree: str
+    identity: str
+    branches: Mapping[str, str]  # our column -> branch
+    start: int
+    stop: int
+    copied: tuple[str, ...] = ()  # branches to hand back for the entries that pass
+
+
+class Weighted(NamedTuple):
+    """Selected entries with their weights, each (n_selected,)."""
+
+    mass2_gev2: npt.NDArray[np.float64]
+    passing: npt.NDArray[np.bool_]
+    weight: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What comes back: the friend's branches, or the copied branches of passing entries."""
+
+    counts: Counts
+    entries: Entries
+    weighted: Weighted | None  # only if there are weights
+    branches: dict[str, Any]
+
+
+def score_rows(applied: AppliedCut, rows: FileRows) -> Scored:
+    """Read, compute, count; any failure names the file and the rows."""
+    try:
+        return _score(applied, rows)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0][:200] if str(error) else ""
+        msg = (
+            f"{rows.file}, rows {rows.start} to {rows.stop}: {type(error).__name__}: {reason}. "
+            f"Copy or make the file again."
+        )
+        raise ApplyError(msg) from error
+
+
+def planned_rows(whole: FileRows, *, chunk_size: int) -> list[FileRows]:
+    """Pieces of at most chunk_size rows that cover a file, cut at common baskets if there are."""
+    borders = [whole.start]
+    if whole.stop - whole.start > chunk_size:
+        tree = open_tree(whole.file, whole.tree, whole.identity)
+        names = set(whole.branches.values())
+        baskets = np.asarray(tree.common_entry_offsets(filter_name=lambda name: name in names))
+        while whole.stop - borders[-1] > chunk_size:
+            end = borders[-1] + chunk_size
+            fitting = baskets[(baskets > borders[-1] + chunk_size // 2) & (baskets <= end)]
+            borders.append(int(fitting[-1]) if fitting.size else end)
+    borders.append(whole.stop)
+    return [replace(whole, start=a, stop=b) for a, b in pairwise(borders) if b > a]
+
+
+def columns_of(rows: FileRows) -> Columns:
+    """Our columns of these rows."""
+    return read_columns(_reader(rows), rows.branches)
+
+
+def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:
+    """branch -> its values in these rows."""
+    tree = open_tree(rows.file, rows.tree, rows.identity)
+    at = {"entry_start": rows.start, "entry_stop": rows.stop, "library": "np"}
+    return lambda branch: tree[branch].array(**at)
+
+
+# the last few files stay open: opening costs as much as reading 100 000 rows. Those that leave the
+# cache may still be read by another thread: the collector closes them
+@lru_cache(maxsize=OPEN_FILES)
+def open_tree(file: str, tree: str, identity: str) -> Any:  # noqa: ARG001
+    """The tree of a file; `identity` is part of the key only. No cache of arrays: flat memory.
+
+    Local files are read directly: by way of fsspec's event loop two threads get a third less.
+    """
+    how = {} if "://" in file else {"handler": uproot.source.file.MultithreadedFileSource}
+    return uproot.open(file, array_cache=None, object_cache=None, **how)[tree]
+
+
+def _score(applied: AppliedCut, rows: FileRows) -> Scored:
+    columns = columns_of(rows)
+    friend = friend_columns(applied, columns)
+    mass2, selected, passing = friend["recoil_mass2"], friend["flag"] == 0, friend["pass"]
+    weighted = None
+    if "weight" in columns:
+        weight = columns["weight"][selected].astype(np.float64)
+        if not np.isfinite(weight).all():
+            wrong = int(np.count_nonzero(~np.isfinite(weight)))
+            msg = f"the weight of {wrong} selected rows is not a finite number"
+            raise ValueError(msg)
+        weighted = Weighted(mass2[selected], passing[selected], weight)
+    return Scored(
+        counts=counts(friend),
+        entries=counted(mass2, selected, passing),
+        weighted=weighted,
+        branches=_copied(rows, passing) if rows.copied else in_root_order(friend),
+    )
+
+
+def _copied(rows: FileRows, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    read = _reader(rows)
+    kept = {name: read(name)[keep] for name in rows.copied}
+    return {n: v.tolist() if v.dtype == object else v for n, v in kept.items()}

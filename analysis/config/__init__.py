@@ -1,0 +1,1 @@
+"""The configuration: one YAML file, its models and every message about it."""

@@ -1,0 +1,168 @@
+"""Analysis settings: documented defaults, presets, and what `settings:` or `--set` may change.
+
+A preset (`default`, `paper`, `authors`) fills the sections `training` and `sensitivity`; anything
+written beside it wins over the preset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator, with_config
+
+from models.sensitivity import FormulaName
+from models.training.settings import (
+    DEFAULT,
+    PRESETS,
+    Batching,
+    Optimizer,
+    PresetName,
+    Schedule,
+    Stage,
+    TrainingSettings,
+)
+from selection.preselection import Preselection
+
+with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(Preselection)
+
+_BCE, _PUNZI = DEFAULT.stages
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class WindowSettings(_Section):
+    """Mass windows (the paper: two core widths, training on every second mass)."""
+
+    n_sigma: float = Field(2.0, gt=0, le=10, description="half width of a window in core widths")
+    min_events: int = Field(100, ge=20, description="fewer signal events: the mass is not fitted")
+    train_every: int = Field(2, ge=1, description="train on every n-th mass, test on all")
+
+
+class SensitivitySettings(_Section):
+    """Punzi's figure of merit."""
+
+    a: float = Field(DEFAULT.a, gt=0, le=10, description="significance of a discovery, in sigma")
+    b: float = Field(DEFAULT.b, gt=0, le=10, description="1.28155 for 90 % confidence")
+    formula: FormulaName = Field(DEFAULT.formula, description="the paper's or Punzi's refined form")
+
+
+class StageSettings(_Section):
+    """One stage of the training."""
+
+    epochs: int = Field(ge=0, le=1_000_000)
+    learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    batch_size: int | None = Field(
+        Stage.batch_size, gt=0, description="null: all events in one batch"
+    )
+    batching: Batching = Stage.batching
+    optimizer: Optimizer = Stage.optimizer
+    schedule: Schedule = Stage.schedule
+    patience: int = Field(Stage.patience, ge=0, description="plateau: epochs without improvement")
+    factor: float = Field(Stage.factor, gt=0, lt=1, description="plateau: reduction of the rate")
+
+
+def _stage(stage: Stage) -> StageSettings:
+    return StageSettings(**{k: v for k, v in asdict(stage).items() if k not in ("name", "loss")})
+
+
+class TrainingSection(_Section):
+    """The networks and how they are trained."""
+
+    networks: int = Field(1, gt=0, le=1000, description="networks in the ensemble")
+    seed: int = Field(1, ge=0, lt=2**31, description="network i starts from seed + i")
+    validation_fraction: float = Field(0.2, gt=0, lt=1, description="share of events held out")
+    hidden: tuple[Annotated[int, Field(gt=0, le=4096)], ...] = Field(
+        DEFAULT.hidden, min_length=1, max_length=10
+    )
+    log_loss: bool = Field(
+        DEFAULT.log_loss, description="log of the power mean of sigma_min, not its mean"
+    )
+    power: float = Field(
+        DEFAULT.power, ge=0, le=10, description="of the power mean; 0: mean of log sigma_min"
+    )
+    hypothesis_weights: tuple[Annotated[float, Field(ge=0)], ...] | None = Field(
+        None, min_length=1, description="weight of each trained mass in the loss; null: equal"
+    )
+    bce: StageSettings = _stage(_BCE)
+    punzi: StageSettings = _stage(_PUNZI)
+
+
+class EvaluationSettings(_Section):
+    """Cuts and comparisons."""
+
+    single_cut: Annotated[float, Field(ge=0, le=1)] | Literal["optimal"] = Field(
+        0.5, description="one cut for all masses, or the one with the smallest mean sigma_min"
+    )
+    xgboost: bool = Field(False, description="train XGBoost for comparison (extra `baselines`)")
+
+
+class PlotSettings(_Section):
+    """What stands on the figures."""
+
+    experiment: str = Field("Belle II", max_length=40)
+    text: str = Field("Simulation (own work)", max_length=60)
+    signal_masses_gev: tuple[float, ...] = Field((1.0, 3.0, 6.0), max_length=5)
+
+
+class Settings(_Section):
+    """Everything that is a choice of the analysis."""
+
+    preset: PresetName = "default"
+    preselection: Preselection = Preselection()
+    windows: WindowSettings = WindowSettings()
+    sensitivity: SensitivitySettings = SensitivitySettings()
+    training: TrainingSection = TrainingSection()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    plots: PlotSettings = PlotSettings()
+
+    @model_validator(mode="after")
+    def _fits_the_training_loop(self) -> Settings:
+        self.training_settings()
+        return self
+
+    def training_settings(self) -> TrainingSettings:
+        """The settings of the training loop."""
+        t = self.training
+        return TrainingSettings(
+            stages=(
+                Stage(name="bce", loss="bce", **t.bce.model_dump()),
+                Stage(name="punzi", loss="punzi", **t.punzi.model_dump()),
+            ),
+            hidden=t.hidden,
+            log_loss=t.log_loss,
+            power=t.power,
+            hypothesis_weights=t.hypothesis_weights,
+            **self.sensitivity.model_dump(),
+        )
+
+
+def resolved_settings(raw: Any) -> Any:
+    """The `settings:` section as written, on top of its preset."""
+    if not isinstance(raw, dict):
+        return {} if raw is None else raw
+    name = raw.get("preset")
+    preset = PRESETS.get(name, DEFAULT) if isinstance(name, str) else DEFAULT
+    bce, punzi = (_stage(stage).model_dump() for stage in preset.stages)
+    base = {
+        "training": {
+            "hidden": preset.hidden,
+            "log_loss": preset.log_loss,
+            "power": preset.power,
+            "bce": bce,
+            "punzi": punzi,
+        },
+        "sensitivity": {"a": preset.a, "b": preset.b, "formula": preset.formula},
+    }
+    return _merged(base, raw)
+
+
+def _merged(base: Any, changes: Any) -> Any:
+    if not (isinstance(base, dict) and isinstance(changes, dict)):
+        return changes
+    merged = {
+        key: _merged(base[key], changes[key]) if key in changes else base[key] for key in base
+    }
+    return merged | {key: value for key, value in changes.items() if key not in base}

@@ -1,0 +1,86 @@
+"""`punzi confirm`: the networks and cuts of a run, quoted on a sample no choice was made on.
+
+Windows, networks and cuts come from the run; every event of the fresh sample is used for quoting
+only. What was found on the held-out events of the run must come out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analysis.evaluate.stage import load_figures, write_figures
+from analysis.run.folder import RunError, RunFolder
+from analysis.terminal.console import progress
+from analysis.train.stage import failed_networks, simulated_table
+from analysis.train.windows import load_windows
+from models.evaluation.figures_of_merit import Quoting, SplitEvents, quote
+from models.evaluation.window_events import window_events
+from models.results import FigureOfMerit
+from models.sensitivity import PunziFormula
+from models.trained import load_model
+from selection.masses import one_of
+from selection.table import FloatArray
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+    from analysis.select.index import Selection
+
+
+def refuse_missing_masses(run: RunFolder, config: Configuration) -> None:
+    """Stop, before any work, if the fresh sample lacks a mass of the run."""
+    wanted = load_figures(run)[0].mass_gev
+    missing = [f"{m:g}" for m in wanted[~one_of(wanted, config.signal[1].masses)]]
+    if missing:
+        msg = (
+            f"the fresh sample has no signal at {', '.join(missing[:5])} GeV "
+            f"({len(missing)} of the {len(wanted)} masses of {run.path} are missing); give its "
+            f"configuration the same masses_gev"
+        )
+        raise RunError(msg)
+
+
+def confirm(
+    run: RunFolder, fresh: RunFolder, config: Configuration, selection: Selection
+) -> dict[int, list[str]]:
+    """Write the figures of merit of all cuts of `run` on the events of `selection` to `fresh`.
+
+    Returns the networks whose training failed, with the reasons.
+    """
+    chosen = [f for f in load_figures(run) if f.quoted_on == "validation"]
+    table = simulated_table(config, selection)
+    events = window_events(table, load_windows(run.windows))
+    first = chosen[0]
+    split = SplitEvents(first.mass_gev, first.trained, events, events, validation_fraction=1.0)
+    s = config.settings.sensitivity
+    quoting = Quoting(PunziFormula(config.luminosity_inv_fb, s.a, s.b, s.formula))
+    figures: list[FigureOfMerit] = []
+    networks = sorted({(f.classifier, f.network) for f in chosen})
+    with progress("confirm", len(networks)) as advance:
+        for classifier, i in networks:
+            advance()
+            path = run.model(classifier, i)
+            if not path.exists():  # boosted trees are not kept
+                continue
+            score = load_model(path).score(table.features)
+            own = [f for f in chosen if (f.classifier, f.network) == (classifier, i)]
+            figures += _quoted(split, score, own, quoting)
+    failed = failed_networks(run, sorted({f.network for f in figures}))
+    write_figures(fresh, figures, failed)
+    return failed
+
+
+def _quoted(
+    split: SplitEvents, score: FloatArray, chosen: Sequence[FigureOfMerit], quoting: Quoting
+) -> list[FigureOfMerit]:
+    return [
+        quote(
+            split,
+            score,
+            f.cut,
+            name=(f.classifier, f.network, f.selection),
+            quoted_on="validation",  # none of these events was trained on
+            quoting=quoting,
+        )
+        for f in chosen
+    ]

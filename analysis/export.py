@@ -1,0 +1,35 @@
+"""`punzi export`: the network for other programs, with a text that says how to feed it.
+
+net.onnx            features (n, 4) float32 -> score (n, 1) float32, scaling inside
+net.basf2.py        the variables of basf2 that make the features, and the MVA expert
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis.apply.model import ApplyError, load_our_model
+from models.export import basf2_recipe, export_onnx
+from selection.whole_files import write_text
+
+
+def export_model(model: Path, output: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    """Write both files and return their paths; nothing is replaced unless asked."""
+    recipe = output.with_suffix(".basf2.py")
+    trained = load_our_model(model)  # names of a foreign one would stand in the text as code
+    if trained.conditions.cut is None:
+        msg = f"{model} has no cut yet; `punzi evaluate` chooses one and writes it to models/"
+        raise ApplyError(msg)
+    for path in (output, recipe):
+        if path.is_dir():
+            msg = f"{path} is a folder; name the file, for example {path / 'net.onnx'}"
+            raise ApplyError(msg)
+        if path.exists() and not overwrite:
+            msg = f"{path} exists; choose another name with -o, or replace it with --overwrite"
+            raise ApplyError(msg)
+    try:
+        export_onnx(trained, output)
+    except ImportError as error:
+        raise ApplyError(str(error)) from None
+    write_text(recipe, basf2_recipe(trained, output.name))
+    return output, recipe

@@ -1,0 +1,161 @@
+"""`punzi plot`: all figures of a run, each as PDF and PNG with its numbers beside it.
+
+`plots/figures.json` lists them in order with title and caption: the report is made of it. Rows of
+a sample that were lost (`--allow-lost`) are named on every figure made of events.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+
+from analysis.figures.results import feature_space, learning, maps, reaches
+from analysis.figures.run_results import Drawing, RunResults, run_results, shown_files
+from analysis.figures.spectra import features, resolution, spectra
+from analysis.run.code import code_digest
+from analysis.run.folder import RunFolder, content_digest, digest, write_json
+from analysis.select.index import load_selection
+from analysis.terminal.console import progress
+from analysis.terminal.interrupts import process_pool
+from analysis.train.stage import SimulatedEvents
+from models.results import to_json
+from plots.style import in_style, save
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+
+log = logging.getLogger(__name__)
+
+WITHOUT_EVENTS = ("network",)
+EXPECTED = 20  # figures, for the progress bar
+
+
+def draw_figures(
+    run: RunFolder, config: Configuration, simulated: SimulatedEvents, *, workers: int
+) -> list[Path]:
+    """Bring plots/ up to date; the PNG files in the order of the report.
+
+    Most of the time goes into writing files: with several workers, other processes do that.
+    """
+    stamp = _stamp(run, config)
+    if run.is_current("plot", stamp):
+        log.info("plot: up to date")
+        return _pictures(run)
+    old = {run.path / name for about in load_list(run) for name in about["files"]}
+    run.plots.mkdir(parents=True, exist_ok=True)
+    warning = lost_text(load_selection(run).lost)
+    results = run_results(run, config, simulated)
+    listed: list[dict[str, Any]] = []
+    saved: list[Future[tuple[Path, ...]]] = []
+    with _pool(workers) as pool, progress("plot", EXPECTED) as advance:
+        for drawing in all_drawings(results):
+            if warning and drawing.stem not in WITHOUT_EVENTS:
+                put_warning(drawing.figure, warning)
+            fix_layout(drawing.figure)
+            work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
+            if pool is None:
+                save(*work)
+                advance()
+            else:
+                saved.append(pool.submit(save, *work))
+                saved[-1].add_done_callback(lambda _: advance())
+            listed.append(_listed(run, drawing))
+        for future in saved:
+            future.result()
+    write_json(run.figure_list, listed)
+    written = [run.path / name for about in listed for name in about["files"]]
+    for path in old - set(written):  # of masses or samples that are no longer shown
+        path.unlink(missing_ok=True)
+    run.finish("plot", stamp, [*written, run.figure_list])
+    log.info("plot: %d figures in %s", len(listed), run.plots)
+    return _pictures(run)
+
+
+def all_drawings(results: RunResults) -> Iterator[Drawing]:
+    """The figures in the order of the report, one at a time."""
+    for group in (reaches, spectra, maps, learning, feature_space, resolution, features):
+        yield from group(results)
+
+
+def _pictures(run: RunFolder) -> list[Path]:
+    return [run.plots / f"{about['stem']}.png" for about in load_list(run)]
+
+
+def load_list(run: RunFolder) -> list[dict[str, Any]]:
+    """Stem, title, caption and files of the figures that are there; empty if none are."""
+    try:
+        content: list[dict[str, Any]] = json.loads(run.figure_list.read_text())
+    except (OSError, ValueError):
+        return []
+    return content
+
+
+def lost_text(lost: Mapping[str, float]) -> str:
+    """`Lost rows: 3.1 % of taupair`, the worst first, three at most; empty if nothing was lost."""
+    worst = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    shares = [f"{100 * share:.2g} % of {name}" for name, share in worst[:3]]
+    more = [f"{len(lost) - 3} more"] if len(lost) > 3 else []
+    return f"Lost rows: {', '.join(shares + more)}" if lost else ""
+
+
+@in_style
+def put_warning(figure: Figure, text: str) -> None:
+    """One red line: above the figure, or below where the figure has no layout to make room."""
+    escaped = text.replace("$", r"\$")
+    if figure.get_layout_engine() is None:
+        figure.text(0.02, 0.01, escaped, fontsize=6, color="#bd1f01")
+    else:
+        figure.suptitle(escaped, fontsize=6, color="#bd1f01")
+
+
+@in_style
+def fix_layout(figure: Figure) -> None:
+    """Find the places of everything once, not once for each file."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def _listed(run: RunFolder, drawing: Drawing) -> dict[str, Any]:
+    """Entry of figures.json; writes the record where there is one."""
+    kinds = ["pdf", "png", "csv"]
+    if drawing.record is not None:
+        write_json(run.plots / f"{drawing.stem}.json", to_json(drawing.record))
+        kinds.append("json")
+    return {
+        "stem": drawing.stem,
+        "title": drawing.title,
+        "caption": drawing.caption,
+        "files": [str((run.plots / f"{drawing.stem}.{k}").relative_to(run.path)) for k in kinds],
+    }
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Processes that write files; None with one worker. Threads would share matplotlib's style."""
+    if workers < 2:
+        yield None
+        return
+    pool = process_pool(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _stamp(run: RunFolder, config: Configuration) -> str:
+    files = shown_files(run, config.settings.training.networks)
+    return digest(
+        [content_digest(path) for path in files],
+        config.settings.plots,
+        config.luminosity_inv_fb,
+        config.beams.sqrt_s_gev,
+        {name: [sample.kind, sample.label] for name, sample in config.samples.items()},
+        code_digest("analysis.figures"),
+    )

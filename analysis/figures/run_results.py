@@ -1,0 +1,141 @@
+"""What the figures of a run are made of, collected once.
+
+Figures of one network (spectra, maps, decision surface, sketch) show the first one whose training
+did not fail, or network 0 if all did; figures of merit show the mean of all good networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+from matplotlib.mathtext import MathTextParser
+
+from analysis.evaluate.stage import load_ensembles, load_figures
+from analysis.figures.numbers import batch_study_histories, loss_histories, nearest_masses
+from analysis.run.folder import RunFolder
+from analysis.select.index import load_selection
+from analysis.select.skim import read_table
+from analysis.train.stage import SimulatedEvents, failed_networks
+from analysis.train.windows import load_fits
+from models.evaluation.comparison import PUNZI_SINGLE, of_curve
+from models.results import Curve, EnsembleFigureOfMerit, FigureOfMerit, LossHistory, Record
+from models.trained import TrainedModel, load_model
+from plots.style import PROCESS_TEXT, Label
+from selection.resolution import WidthCurve, WidthFit
+from selection.table import EventTable
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+
+CsvRows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure with its numbers; `record` goes to a JSON file where a table is not enough."""
+
+    stem: str
+    title: str
+    caption: str
+    figure: Figure
+    numbers: CsvRows
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """Events, networks and results of a run."""
+
+    config: Configuration
+    simulated: SimulatedEvents
+    data: EventTable | None
+    models: Mapping[str, TrainedModel]  # classifier -> the network that is shown
+    network: int  # its number
+    figures: Sequence[FigureOfMerit]
+    means: Sequence[EnsembleFigureOfMerit]
+    fits: Sequence[WidthFit]
+    curve: WidthCurve
+    histories: Mapping[str, Sequence[LossHistory]]  # by stage
+    batch_study: Sequence[LossHistory]
+    label: Label
+
+    @property
+    def masses_gev(self) -> tuple[float, ...]:
+        """Signal masses shown in spectra, features and feature space."""
+        wanted = self.config.settings.plots.signal_masses_gev
+        return nearest_masses(wanted, self.simulated.windows.mass_gev)
+
+    @property
+    def single_cut(self) -> float:
+        """The cut for all masses of the network that is shown."""
+        return float(self.of_network(PUNZI_SINGLE).cut[0])
+
+    def of_network(self, curve: Curve) -> FigureOfMerit:
+        """Figures of merit of the network that is shown, on held-out events."""
+        found = of_curve(self.figures, curve)
+        return next(f for f in found if f.network == self.network)
+
+    def text(self, sample: str) -> str:
+        """Legend of a sample: ours for our processes, else its label or its name."""
+        if sample in PROCESS_TEXT:
+            return sample
+        return drawable(self.config.samples[sample].label or sample)
+
+
+def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvents) -> RunResults:
+    """Read everything; the stages before must be complete."""
+    networks = range(config.settings.training.networks)
+    failed = failed_networks(run, networks)
+    network = next((i for i in networks if i not in failed), 0)
+    paths = {c: run.model(c, network) for c in ("punzi", "bce")}
+    fits, curve = load_fits(run.windows)
+    plots = config.settings.plots
+    return RunResults(
+        config=config,
+        simulated=simulated,
+        data=data_events(run, config),
+        models={c: load_model(path) for c, path in paths.items() if path.exists()},
+        network=network,
+        figures=load_figures(run),
+        means=load_ensembles(run),
+        fits=fits,
+        curve=curve,
+        histories=loss_histories(run, len(networks)),
+        batch_study=batch_study_histories(run),
+        label=Label(
+            experiment=drawable(plots.experiment),
+            text=drawable(plots.text),
+            luminosity_inv_fb=config.luminosity_inv_fb,
+            sqrt_s_gev=config.beams.sqrt_s_gev,
+        ),
+    )
+
+
+def data_events(run: RunFolder, config: Configuration) -> EventTable | None:
+    """The selected data, all data samples together; None without any."""
+    names = {name for name, sample in config.samples.items() if sample.kind == "data"}
+    parts = [part for part in load_selection(run).parts if part.sample in names]
+    return read_table(parts) if parts else None
+
+
+def drawable(text: str) -> str:
+    """Text a person wrote, with its dollar signs as letters if they are not valid mathtext."""
+    try:
+        MathTextParser("path").parse(text)
+    except ValueError:
+        return text.replace("$", r"\$")
+    return text
+
+
+def shown_files(run: RunFolder, networks: int) -> list[Path]:
+    """Files that decide what the figures show."""
+    of_networks = [path for number, path in run.numbered_files() if number < networks]
+    return [
+        *(run.figures_of_merit, run.windows, run.cutflow, run.skim_index),
+        *of_networks,
+        *sorted(run.batch_study.glob("*.json")),
+    ]

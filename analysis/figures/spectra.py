@@ -1,0 +1,205 @@
+"""Figures of events: recoil spectra before and after the single cut, features, recoil peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import hist
+import numpy as np
+
+from analysis.figures.numbers import (
+    background_rows,
+    histogram,
+    nearest_masses,
+    overlays,
+    peak_fit_record,
+    signal_rows,
+    visible_cross_section,
+    widths_record,
+)
+from analysis.figures.run_results import CsvRows, Drawing, RunResults
+from models.results import PeakFit
+from plots.inputs import feature_distributions
+from plots.resolution import peak_fit, width_by_mass
+from plots.spectrum import SignalOverlay, before_and_after, recoil_spectrum
+from plots.style import Label, histogram_rows
+from selection.table import FEATURES, BoolArray
+
+TITLE = {"recoil_mass": "Recoil mass", "recoil_mass2": "Squared recoil mass"}
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """One quantity at one stage."""
+
+    backgrounds: Mapping[str, hist.Hist]
+    signals: tuple[SignalOverlay, ...]
+    data: hist.Hist | None
+
+    def rows(self) -> CsvRows:
+        """A row per bin: events of each background, of each mass and of the data."""
+        signal = {f"signal_{s.mass_gev:g}_gev": s.histogram for s in self.signals}
+        data = {} if self.data is None else {"data": self.data}
+        return histogram_rows({**self.backgrounds, **signal, **data})
+
+
+def spectra(m: RunResults) -> Iterator[Drawing]:
+    """Recoil mass and its square; with data also each spectrum alone with its ratio."""
+    label = data_label(m)
+    about = (
+        f"Cut: score ≥ {m.single_cut:.3g} of Punzi-net {m.network}; all selected events, those "
+        f"used in training too."
+    )
+    sigma = shown_cross_section(m)
+    signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if m.masses_gev else ""
+    for quantity, title in TITLE.items():
+        before, after = both_stages(m, quantity, sigma)
+        points = None
+        if before.data is not None and after.data is not None:
+            points = (before.data, after.data)
+        yield Drawing(
+            quantity,
+            f"{title} before and after the cut",
+            f"Stacked backgrounds with their statistical uncertainty. {signal}{about}",
+            before_and_after(
+                before.backgrounds,
+                after.backgrounds,
+                signals=(before.signals, after.signals),
+                data=points,
+                label=label,
+            ),
+            [
+                {"stage": stage, **row}
+                for stage, spectrum in (("before", before), ("after", after))
+                for row in spectrum.rows()
+            ],
+        )
+        if points is None:
+            continue
+        for stage, s in (("before", before), ("after", after)):
+            yield Drawing(
+                f"{quantity}_{stage}",
+                f"{title} {stage} the cut, with data",
+                f"Lower panel: data over simulation. {signal}{about}",
+                recoil_spectrum(s.backgrounds, signals=s.signals, data=s.data, label=label),
+                s.rows(),
+            )
+
+
+def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[Spectrum, Spectrum]:
+    """All selected events, and those that pass the single cut."""
+    table, L = m.simulated.table, m.config.luminosity_inv_fb
+    passing = m.models["punzi"].score(table.features) >= m.single_cut
+
+    def filled(keep: BoolArray) -> tuple[dict[str, hist.Hist], dict[float, hist.Hist]]:
+        samples = background_rows(table).items()
+        stack = {m.text(name): histogram(quantity, table, rows & keep) for name, rows in samples}
+        masses = {
+            mass: histogram(quantity, table, signal_rows(table, mass) & keep)
+            for mass in m.masses_gev
+        }
+        return stack, masses
+
+    data: list[hist.Hist | None] = [None, None]
+    if m.data is not None:
+        kept = m.models["punzi"].score(m.data.features) >= m.single_cut
+        data = [histogram(quantity, m.data, rows) for rows in (np.ones_like(kept), kept)]
+    (stack, masses), (stack_after, masses_after) = filled(np.ones_like(passing)), filled(passing)
+    lines = [
+        overlays(found, cross_section_fb=cross_section_fb, luminosity_inv_fb=L)
+        for found in (masses, masses_after)
+    ]
+    return Spectrum(stack, lines[0], data[0]), Spectrum(stack_after, lines[1], data[1])
+
+
+def shown_cross_section(m: RunResults) -> float:
+    """One for all masses and figures, from the spectrum of the recoil mass before the cut."""
+    table = m.simulated.table
+    stack = {n: histogram("recoil_mass", table, r) for n, r in background_rows(table).items()}
+    signals = {
+        mass: histogram("recoil_mass", table, signal_rows(table, mass)) for mass in m.masses_gev
+    }
+    return visible_cross_section(signals, stack, m.config.luminosity_inv_fb)
+
+
+def data_label(m: RunResults) -> Label:
+    """With data on it, a figure is no longer "Simulation" of nobody's choosing."""
+    if m.data is None or m.label.text != "Simulation (own work)":
+        return m.label
+    return replace(m.label, text="Own work")
+
+
+def features(m: RunResults) -> Iterator[Drawing]:
+    """Shapes of the four inputs."""
+    table = m.simulated.table
+    rows = {m.text(name): chosen for name, chosen in background_rows(table).items()}
+    rows |= {f"$m_{{Z′}}$ = {mass:g} GeV/$c^2$": signal_rows(table, mass) for mass in m.masses_gev}
+    shapes = {
+        name: {text: histogram(name, table, chosen) for text, chosen in rows.items()}
+        for name in FEATURES
+    }
+    plain = [*background_rows(table), *(f"signal_{mass:g}_gev" for mass in m.masses_gev)]
+    yield Drawing(
+        "features",
+        "The four inputs of the network",
+        "Each histogram is divided by its own sum. Momenta of the muons in the centre-of-mass "
+        "frame; events after the preselection.",
+        feature_distributions(shapes, label=replace(m.label, luminosity_inv_fb=None)),
+        [
+            {"feature": name, **row}
+            for name, found in shapes.items()
+            for row in histogram_rows(dict(zip(plain, found.values(), strict=True)))
+        ],
+    )
+
+
+def resolution(m: RunResults) -> Iterator[Drawing]:
+    """Fits of the recoil peak for some masses, and the widths of all."""
+    label = replace(m.label, luminosity_inv_fb=None)
+    good = {fit.mass_gev: fit for fit in m.fits if not fit.reason}
+    widths = widths_record(m.fits, m.curve)
+    fitted = zip(widths.mass_gev, widths.sigma_gev2, widths.sigma_error_gev2, strict=True)
+    smooth = m.curve.sigma_gev2(widths.mass_gev)
+    yield Drawing(
+        "widths",
+        "Width of the recoil peak",
+        f"Windows are m² ± {m.simulated.windows.n_sigma:g} σ(m) with σ from the smooth curve. The "
+        "published widths (full Belle II simulation) are for comparison only.",
+        width_by_mass(widths, label=label),
+        [
+            {"mass_gev": mass, "sigma_gev2": s, "sigma_error_gev2": e, "smooth_gev2": c}
+            for (mass, s, e), c in zip(fitted, smooth, strict=True)
+        ],
+        widths,
+    )
+    masses = np.array(sorted(good))
+    for mass in nearest_masses([masses[0], *m.masses_gev, masses[-1]], masses):
+        record = peak_fit_record(good[mass], m.simulated.windows, m.simulated.table)
+        yield Drawing(
+            f"peak_fit_{round(1000 * mass):04d}_mev",
+            f"Recoil peak at {mass:g} GeV",
+            "Squared recoil mass of the selected signal with its fit; dashed: without the "
+            "radiative tail; band: the mass window, from the smooth curve of widths.",
+            peak_fit(record, label=label),
+            peak_rows(record),
+            record,
+        )
+
+
+def peak_rows(record: PeakFit) -> list[dict[str, float]]:
+    """A row per bin; the fit at its centre."""
+    centre = 0.5 * (record.edges_gev2[1:] + record.edges_gev2[:-1])
+    fit, core = (np.interp(centre, record.curve_gev2, y) for y in (record.curve, record.core))
+    return [
+        {"low_gev2": low, "high_gev2": high, "events": n, "error": e, "fit": f, "core": c}
+        for (low, high), n, e, f, c in zip(
+            pairwise(record.edges_gev2),
+            record.content,
+            record.content_error,
+            fit,
+            core,
+            strict=True,
+        )
+    ]

@@ -1,0 +1,1 @@
+"""Files before any event is processed: data sets, columns, checks, fingerprints."""

@@ -1,0 +1,1 @@
+"""Stage report: the whole run on one page."""

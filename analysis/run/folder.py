@@ -1,0 +1,196 @@
+"""The run folder: one place for all results of one analysis, safe to interrupt at any moment.
+
+    config.yaml log.txt provenance.json report.html stamps/
+    skim/ cutflow.json histograms.json histograms.root          select
+    windows.json networks/ batch_study/                         train
+    models/ fom.json fom.csv                                    evaluate: networks with their cut
+    plots/                                                      plot
+    fresh/                                                      confirm
+
+Nobody else spells these names. Files appear under them only when complete. Each stage leaves a
+stamp, a hash of its inputs, its settings and its code; a stage whose stamp is current is skipped.
+A lock keeps a second run out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+
+from selection.errors import UserError
+from selection.whole_files import write_text
+
+MODEL_SUFFIX = ".safetensors"
+# records, paths and tuples as JSON knows them; nan stays nan
+PLAIN = TypeAdapter[Any](Any, config=ConfigDict(ser_json_inf_nan="constants"))
+
+
+class RunError(UserError):
+    """The run folder cannot be used as asked."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Names of all files of one run, and the stamps of its stages."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.txt"
+
+    @property
+    def skim(self) -> Path:
+        """The folder of the shards."""
+        return self.path / "skim"
+
+    @property
+    def skim_index(self) -> Path:
+        return self.skim / "index.json"
+
+    @property
+    def cutflow(self) -> Path:
+        return self.path / "cutflow.json"
+
+    @property
+    def histograms(self) -> Path:
+        return self.path / "histograms.json"
+
+    @property
+    def histograms_root(self) -> Path:
+        return self.path / "histograms.root"
+
+    @property
+    def windows(self) -> Path:
+        return self.path / "windows.json"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of trainings that are under way."""
+        return self.path / "networks" / "checkpoints"
+
+    @property
+    def batch_study(self) -> Path:
+        return self.path / "batch_study"
+
+    @property
+    def figures_of_merit(self) -> Path:
+        return self.path / "fom.json"
+
+    @property
+    def figures_of_merit_csv(self) -> Path:
+        return self.path / "fom.csv"
+
+    @property
+    def plots(self) -> Path:
+        return self.path / "plots"
+
+    @property
+    def figure_list(self) -> Path:
+        return self.plots / "figures.json"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def provenance(self) -> Path:
+        return self.path / "provenance.json"
+
+    @property
+    def fresh(self) -> Path:
+        """The folder of a fresh sample's own selection and figures of merit."""
+        return self.path / "fresh"
+
+    def network(self, classifier: str, number: int) -> Path:
+        """A network as it was trained, without a cut."""
+        return self.path / "networks" / model_name(classifier, number)
+
+    def model(self, classifier: str, number: int) -> Path:
+        """The same network with the cut that is quoted: what `apply` and `export` take."""
+        return self.path / "models" / model_name(classifier, number)
+
+    def history(self, number: int) -> Path:
+        return self.path / "networks" / f"history-{number:02d}.json"
+
+    def numbered_files(self) -> Iterator[tuple[int, Path]]:
+        """All files of networks, with their number."""
+        for folder in ("networks", "models"):
+            for path in sorted((self.path / folder).glob("[!.]*-[0-9]*.*")):
+                yield int(path.stem.rsplit("-", 1)[1]), path
+
+    def is_current(self, stage: str, stamp: str) -> bool:
+        """True if the stage ended with this stamp and all files it named are still there."""
+        try:
+            found = json.loads((self.path / "stamps" / f"{stage}.json").read_text())
+            return bool(
+                found["stamp"] == stamp
+                and all((self.path / name).exists() for name in found["files"])
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def finish(self, stage: str, stamp: str, files: Sequence[Path]) -> None:
+        """Note that a stage is complete and which files are its results."""
+        names = [str(file.relative_to(self.path)) for file in files]
+        write_json(self.path / "stamps" / f"{stage}.json", {"stamp": stamp, "files": names})
+
+
+def model_name(classifier: str, number: int) -> str:
+    """`net-00.safetensors` for the Punzi-net, `bce-00.safetensors` for the BCE net beside it."""
+    stem = "net" if classifier == "punzi" else classifier
+    return f"{stem}-{number:02d}{MODEL_SUFFIX}"
+
+
+@contextlib.contextmanager
+def open_run(path: Path) -> Iterator[RunFolder]:
+    """Make the folder if needed and hold its lock; a second run on it is refused."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / ".lock").open("w")
+    except OSError as error:
+        msg = f"cannot write to the run folder {path}: {error.strerror}; choose another with -r"
+        raise RunError(msg) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            msg = f"another punzi is at work in {path}; wait for it or choose another run with -r"
+            raise RunError(msg) from None
+        for left in path.rglob(".*"):  # half-written files of a run that was killed
+            if left.name != ".lock" and left.is_file():
+                left.unlink(missing_ok=True)
+        yield RunFolder(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Sorted and indented: same content, same bytes."""
+    plain = PLAIN.dump_python(value, mode="json")
+    write_text(path, json.dumps(plain, indent=1, sort_keys=True, allow_nan=True) + "\n")
+
+
+def digest(*parts: Any) -> str:
+    """Hash of plain values; the same for the same content, whatever the machine."""
+    text = json.dumps(PLAIN.dump_python(parts, mode="json"), sort_keys=True, allow_nan=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def content_digest(path: Path) -> str:
+    """Hash of a file's bytes."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()

@@ -1,0 +1,1 @@
+"""Stage select: ntuples in; skim, histograms and cutflow out."""

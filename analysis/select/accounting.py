@@ -1,0 +1,90 @@
+"""Nothing is lost and nothing is counted twice without a word.
+
+planned rows = selected or rejected rows + lost rows        lost rows: named, refused or corrected
+no event twice in one data set                              by the key of the event
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.inputs.check import inspect_file, wanted_branches
+from analysis.select.chunks import Chunk
+from analysis.select.process import SelectionError
+from analysis.select.skim import IDENTITY, read_shard
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+    from analysis.inputs.datasets import Dataset
+
+log = logging.getLogger(__name__)
+
+
+def lost_shares(
+    chunks: Sequence[Chunk],
+    errors: Mapping[str, str],
+    config: Configuration,
+    datasets: Sequence[Dataset],
+    *,
+    allow_lost: bool,
+) -> dict[str, float]:
+    """Share of rows lost per data set; without `allow_lost` any loss stops the run."""
+    gone = [chunk for chunk in chunks if chunk.shard in errors]
+    if not gone:
+        return {}
+    rows = {ds.name: [0, 0] for ds in datasets}
+    for chunk in chunks:
+        rows[chunk.dataset][0] += chunk.stop - chunk.start
+        rows[chunk.dataset][1] += (chunk.stop - chunk.start) * (chunk.shard in errors)
+    lost = {name: missing / total for name, (total, missing) in rows.items() if missing}
+    by_name = {ds.name: ds for ds in datasets}
+    details = []
+    for chunk in gone[:10]:
+        problems = inspect_file(
+            chunk.file, wanted_branches(config, by_name[chunk.dataset])
+        ).problems
+        why = "; ".join(problems) or errors[chunk.shard]
+        details.append(f"  {chunk.dataset}: {chunk.file} rows {chunk.start}-{chunk.stop}: {why}")
+    text = f"{len(gone)} of {len(chunks)} chunks were lost:\n" + "\n".join(details)
+    if not allow_lost or any(share == 1 for share in lost.values()):
+        msg = f"{text}\nMend the files and run again, or accept the loss with --allow-lost"
+        raise SelectionError(msg)
+    log.warning("%s", text)
+    for name, share in lost.items():
+        log.warning(
+            "%s: %.2f %% of the rows are lost; its weights are corrected", name, 100 * share
+        )
+    return lost
+
+
+def refuse_duplicates(skim: Path, datasets: Sequence[Dataset], chunks: Sequence[Chunk]) -> None:
+    """The same event twice in one data set is an error, with the first of them."""
+    for ds in datasets:
+        if ds.duplicates_allowed:
+            continue
+        shards = [skim / chunk.shard for chunk in chunks if chunk.dataset == ds.name]
+        keys = [read_shard(shard, ["key"])["key"].to_numpy() for shard in shards]
+        together = np.sort(np.concatenate(keys)) if keys else np.empty(0, np.uint64)
+        repeats = np.unique(together[1:][together[1:] == together[:-1]])
+        if not repeats.size:
+            continue
+        rows = [
+            np.stack([t[name].to_numpy() for name in IDENTITY], axis=1)[
+                np.isin(t["key"].to_numpy(), repeats)
+            ]
+            for t in (read_shard(shard, ["key", *IDENTITY]) for shard in shards)
+        ]
+        events, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
+        if not (times > 1).any():
+            continue  # different events whose hashes agree by chance
+        first = [dict(zip(IDENTITY, map(int, e), strict=True)) for e in events[times > 1][:3]]
+        msg = (
+            f"{ds.name}: {int((times - 1).sum())} events stand in the selection more than once, "
+            f"first {first}; remove the repeated files or set `duplicates: allow` for this sample"
+        )
+        raise SelectionError(msg)

@@ -1,0 +1,41 @@
+"""The cutflow as a table on the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from analysis.terminal import console
+
+SIGNAL_MASSES_SHOWN = 3
+
+
+def shown_datasets(flows: dict[str, Any], signal: str) -> list[str]:
+    """Backgrounds and data, and at most three signal masses: first, middle, last."""
+    masses = [name for name in flows if name.startswith(f"{signal}/")]
+    masses.sort(key=lambda name: float(name.rsplit("/", 1)[1]))
+    picked = sorted({0, len(masses) // 2, len(masses) - 1}) if masses else []
+    others = [name for name in flows if name not in masses]
+    return others + [masses[i] for i in picked][:SIGNAL_MASSES_SHOWN]
+
+
+def print_cutflow(path: Path, signal: str) -> None:
+    """Weighted events (efficiency for signal) after each cut, and the raw rows left at the end."""
+    flows = json.loads(path.read_text())
+    names = shown_datasets(flows, signal)
+    title = "Cutflow: events at the target luminosity, signal: share of the generated"
+    table = Table(title=title, title_justify="left", padding=(0, 0))
+    table.add_column("after cut", overflow="fold")
+    for name in names:
+        table.add_column(name.replace("/", " "), justify="right", overflow="fold", min_width=7)
+    cuts = flows[names[0]]["cuts"] if names else []
+    for i, cut in enumerate(cuts):
+        table.add_row(cut, *(f"{flows[n]['events'][i]:.4g}" for n in names))
+    table.add_row("raw rows left", *(str(flows[n]["raw"][-1]) for n in names))
+    console.stdout.print(table)
+    for name, flow in flows.items():
+        if flow["lost_share"] > 0:
+            console.stdout.print(f"{name}: {flow['lost_share']:.2%} of the rows were lost")

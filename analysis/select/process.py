@@ -1,0 +1,146 @@
+"""The chunks of a selection on their way through coffea, and what came back of each.
+
+    shards that are there  ->  kept        the others  ->  coffea  ->  result, or why there is none
+
+Chunks may be processed anywhere and in any order. A chunk that fails is named and never ends the
+others; a disk that is full is no loss of events and ends everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import coffea.util
+from coffea.processor import Runner
+
+from analysis.run.executors import Execution, open_executor
+from analysis.select.chunks import Chunk
+from analysis.select.histograms import Histograms, skim_histograms
+from analysis.select.processor import NtupleSchema, SelectEvents
+from analysis.select.skim import SCHEMA, SkimError, read_shard, shard_cutflow
+from analysis.terminal.console import progress
+from selection.errors import UserError
+from selection.preselection import Cutflow
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+
+log = logging.getLogger(__name__)
+
+
+class SelectionError(UserError):
+    """The selection stopped; the message says where and what to do."""
+
+
+Result = tuple[Histograms, Cutflow]
+
+
+def processed_chunks(
+    skim: Path,
+    config: Configuration,
+    chunks: Sequence[Chunk],
+    execution: Execution,
+) -> tuple[dict[str, Result], dict[str, str]]:
+    """Shard -> histograms and cutflow, and for those that could not be made -> why."""
+    results = _kept(skim, chunks)
+    missing = [chunk for chunk in chunks if chunk.shard not in results]
+    log.info("select: %d chunks, %d already done", len(chunks), len(results))
+    if not missing:
+        return results, {}
+    processor = SelectEvents(
+        skim=str(skim.resolve()),
+        beams=config.beams,
+        preselection=config.settings.preselection,
+        candidates=config.candidates,
+    )
+    with (
+        open_executor(execution) as executor,
+        _progress_on_disk([skim / chunk.shard for chunk in missing]),
+        _quick_collector(),
+    ):
+        out = run_chunks(executor, missing, processor)
+    unwritten = [found["unwritten"] for found in out.values() if "unwritten" in found]
+    if unwritten:  # no loss of events that --allow-lost might accept
+        msg = f"cannot write to {skim}: {unwritten[0]}; make room and run again"
+        raise SelectionError(msg)
+    results |= {s: (f["histograms"], f["cutflow"]) for s, f in out.items() if "error" not in f}
+    unopened = {"error": "the data cannot be read; copy or make the file again"}
+    gone = [chunk.shard for chunk in missing if chunk.shard not in results]
+    return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
+
+
+@contextlib.contextmanager
+def _quick_collector() -> Iterator[None]:
+    """Hide what is there now from the collector: a call after each chunk would take 0.2 s."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def run_chunks(executor: Any, chunks: Sequence[Chunk], processor: Any) -> dict[str, dict[str, Any]]:
+    """Process chunks with coffea; one whose file cannot be opened is missing from the result."""
+    coffea.util.coffea_console.quiet = True
+    runner = Runner(
+        executor,
+        schema=NtupleSchema,
+        metadata_cache={},
+        skipbadfiles=(Exception,),
+        processor_compression=None if type(executor).__name__ == "IterativeExecutor" else 1,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Skipping bad file|Performed attempt")
+        try:
+            return dict(runner.run([chunk.work_item() for chunk in chunks], processor)["out"])
+        except ValueError as error:
+            if "No chunks returned results" in str(error):  # every single one failed
+                return {}
+            raise
+
+
+def _kept(skim: Path, chunks: Sequence[Chunk]) -> dict[str, Result]:
+    """Results of shards that are already there; a damaged one is made again."""
+    results = {}
+    for chunk in chunks:
+        path = skim / chunk.shard
+        if not path.exists():
+            continue
+        try:
+            table = read_shard(path)
+            columns = {name: table[name].to_numpy() for name in SCHEMA.names}
+            results[chunk.shard] = (skim_histograms(columns), shard_cutflow(table))
+        except (SkimError, KeyError, ValueError, TypeError):
+            log.warning("the skim file %s is damaged and is made again", path)
+            path.unlink()
+    return results
+
+
+@contextlib.contextmanager
+def _progress_on_disk(shards: Sequence[Path]) -> Iterator[None]:
+    """A bar that counts the shards on disk: right for any executor, here or far away."""
+    finished = threading.Event()
+
+    def watch() -> None:
+        waiting = set(shards)
+        with progress("select", len(shards)) as advance:
+            while waiting and not finished.wait(0.3):
+                arrived = {path for path in waiting if path.exists()}
+                waiting -= arrived
+                advance(len(arrived))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()

@@ -1,0 +1,102 @@
+"""The skim: selected events as parquet shards, one per chunk, and the event table made of them.
+
+A shard holds the recoil, the features, the weight of the row as the ntuple has it (events per
+1/fb, or 1), the event's identity and, in its metadata, the cutflow of the chunk. Normalisation and
+scale factors are applied when the table is read: other luminosities need no new selection.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from selection.errors import UserError
+from selection.ntuple import KEY_BRANCHES
+from selection.preselection import Cutflow
+from selection.table import FEATURES, EventTable
+from selection.whole_files import replacing
+
+IDENTITY = tuple(branch.strip("_") for branch in KEY_BRANCHES)  # experiment, run, event, ...
+SCHEMA = pa.schema(
+    [
+        ("recoil_mass2_gev2", pa.float64()),
+        *((name, pa.float32()) for name in FEATURES),
+        ("weight", pa.float64()),
+        ("key", pa.uint64()),
+        *((name, pa.int64()) for name in IDENTITY),
+    ]
+)
+
+
+class SkimError(UserError):
+    """A shard is missing or damaged."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One shard in its place in the order of events, with the weight that normalises it."""
+
+    sample: str
+    shard: Path
+    mass_gev: float  # nan for background and data
+    normalisation: float  # times the weight of the row = weight of the table
+
+
+def write_shard(path: Path, columns: Mapping[str, npt.NDArray[np.generic]], flow: Cutflow) -> None:
+    """Atomic: the shard is there, complete, or it is not there."""
+    about = {"cutflow": json.dumps(asdict(flow))}
+    table = pa.table(
+        {name: columns[name] for name in SCHEMA.names}, schema=SCHEMA.with_metadata(about)
+    )
+    with replacing(path) as temporary:
+        # floats of a continuous spectrum do not repeat: dictionaries and byte compression cost
+        # more time than the bytes they save
+        pq.write_table(table, temporary, compression="lz4", use_dictionary=False)
+
+
+def read_shard(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    try:
+        # no memory map: a file cut short by the disk would end the process with SIGBUS
+        table = pq.read_table(path, columns=columns, memory_map=False)
+    except (OSError, pa.ArrowException) as error:
+        msg = f"the skim file {path} cannot be read ({error}); delete it and run select again"
+        raise SkimError(msg) from None
+    if columns is None and not table.schema.equals(SCHEMA):
+        msg = (
+            f"the skim file {path} has other columns than expected; delete it and run select again"
+        )
+        raise SkimError(msg)
+    return table
+
+
+def shard_cutflow(table: pa.Table) -> Cutflow:
+    stored = json.loads(table.schema.metadata[b"cutflow"])
+    return Cutflow(tuple(stored["names"]), tuple(stored["raw"]), tuple(stored["weighted"]))
+
+
+def read_table(parts: Sequence[Part]) -> EventTable:
+    """All events in the order of the parts: the same table for any chunk size and worker count."""
+    names = tuple(dict.fromkeys(part.sample for part in parts))
+    tables = [read_shard(part.shard) for part in parts]
+    n = sum(len(table) for table in tables)
+    features = np.empty((len(FEATURES), n), np.float32)
+    mass2, weight, mass = np.empty(n), np.empty(n), np.empty(n)
+    sample, key = np.empty(n, np.int16), np.empty(n, np.uint64)
+    begin = 0
+    for part, table in zip(parts, tables, strict=True):
+        rows = slice(begin, begin + len(table))
+        for row, name in zip(features, FEATURES, strict=True):
+            row[rows] = table[name].to_numpy()
+        mass2[rows] = table["recoil_mass2_gev2"].to_numpy()
+        weight[rows] = table["weight"].to_numpy() * part.normalisation
+        mass[rows], sample[rows] = part.mass_gev, names.index(part.sample)
+        key[rows] = table["key"].to_numpy()
+        begin = rows.stop
+    return EventTable(features.T, mass2, weight, mass, sample, key, names)

@@ -1,0 +1,1 @@
+"""What a person types and sees; nothing here decides a number."""

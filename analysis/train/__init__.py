@@ -1,0 +1,1 @@
+"""Stage train: windows from the signal, then the networks."""

@@ -1,0 +1,224 @@
+"""`punzi train`: windows from the signal, then many networks, each saved as it finishes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.run.code import code_digest
+from analysis.run.executors import dask_client
+from analysis.run.folder import RunFolder, digest, write_json
+from analysis.run.provenance import provenance
+from analysis.select.skim import read_table
+from analysis.terminal.console import progress
+from analysis.train.windows import fit_windows, load_windows, save_windows
+from models.trained import Conditions, from_network, save_model
+from models.training.ensemble import train_ensemble
+from models.training.loop import Progress, TrainedNetworks
+from models.training.losses import loss_of
+from models.training.training_set import TrainingSet, training_sets
+from selection.errors import UserError
+from selection.table import EventTable
+from selection.windows import MassWindows
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+    from analysis.run.executors import Execution
+    from analysis.select.index import Selection
+
+log = logging.getLogger(__name__)
+
+
+class TrainError(UserError):
+    """Training cannot start; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class SimulatedEvents:
+    """The simulated events of a run and the windows of all its masses."""
+
+    table: EventTable
+    windows: MassWindows
+    train_every: int
+    fingerprint: str  # of the selection
+
+    @property
+    def trained(self) -> npt.NDArray[np.bool_]:
+        """(n_windows,) is the mass used in training?"""
+        return np.arange(len(self.windows)) % self.train_every == 0
+
+
+def simulated_table(config: Configuration, selection: Selection) -> EventTable:
+    """Signal and background of the skim; data never enter training or evaluation."""
+    data = {name for name, sample in config.samples.items() if sample.kind == "data"}
+    parts = [part for part in selection.parts if part.sample not in data]
+    if all(np.isfinite(part.mass_gev) for part in parts):
+        msg = "the configuration has no background sample; training needs signal and background"
+        raise TrainError(msg)
+    return read_table(parts)
+
+
+def simulated_events(
+    run: RunFolder, config: Configuration, selection: Selection
+) -> SimulatedEvents:
+    """Event table and windows; the windows are fitted when they are out of date."""
+    table = simulated_table(config, selection)
+    settings, masses = config.settings.windows, config.signal[1].masses
+    shards = [part.shard.name for part in selection.parts if np.isfinite(part.mass_gev)]
+    stamp = digest(shards, settings, masses, code_digest("analysis.train.windows"))
+    if not run.is_current("windows", stamp):
+        save_windows(run.windows, *fit_windows(table, masses, settings))
+        run.finish("windows", stamp, [run.windows])
+    windows = load_windows(run.windows)
+    return SimulatedEvents(table, windows, settings.train_every, selection.fingerprint)
+
+
+def split_sets(
+    config: Configuration, simulated: SimulatedEvents
+) -> tuple[TrainingSet, TrainingSet]:
+    """Training and validation part of the events in the windows of the trained masses."""
+    return training_sets(
+        simulated.table,
+        simulated.windows.take(simulated.trained),
+        luminosity_inv_fb=config.luminosity_inv_fb,
+        validation_fraction=config.settings.training.validation_fraction,
+    )
+
+
+def train_networks(
+    run: RunFolder, config: Configuration, simulated: SimulatedEvents, execution: Execution
+) -> None:
+    """Train the networks that are missing or out of date."""
+    section = config.settings.training
+    sets = split_sets(config, simulated)
+    settings = config.settings.training_settings()
+    weights = settings.hypothesis_weights
+    if weights is not None and len(weights) != sets[0].n_masses:
+        msg = f"training.hypothesis_weights has {len(weights)} values for {sets[0].n_masses} masses"
+        raise TrainError(msg)
+    code = code_digest("analysis.train")
+    stamp = digest([part.fingerprint for part in sets], asdict(settings), code)
+    numbers = {section.seed + i: i for i in range(section.networks)}
+    missing = [s for s, i in numbers.items() if not run.is_current(f"train-{i:02d}", f"{stamp}{s}")]
+    _describe(sets[0], sets[1], len(missing), section.networks)
+    origin = provenance(config.model_dump(mode="json"), {"training_set": sets[0].fingerprint})
+
+    def finished(result: TrainedNetworks) -> None:
+        i = numbers[result.seed]
+        files = _save(run, config, simulated, result, network=i, origin=origin)
+        run.finish(f"train-{i:02d}", f"{stamp}{result.seed}", files)
+        log.info("network %d (seed %d): %s", i, result.seed, result.status)
+
+    if missing:
+        total = len(missing) * sum(stage.epochs for stage in settings.stages)
+        on_dask = dask_client(workers=execution.workers, cluster=execution.cluster)
+        with (
+            progress("train", total) as advance,
+            on_dask if execution.executor == "dask" else nullcontext() as client,
+        ):
+            train_ensemble(
+                *sets,
+                settings,
+                seeds=missing,
+                workers=execution.workers,
+                finished=finished,
+                progress=_epoch_reporter(advance),
+                checkpoints=run.checkpoints,
+                client=client,
+            )
+    for number, path in run.numbered_files():  # of an earlier, larger ensemble
+        if number >= section.networks:
+            path.unlink()
+
+
+def _describe(train: TrainingSet, validation: TrainingSet, missing: int, networks: int) -> None:
+    signal = int(train.group_start[train.n_masses])
+    log.info(
+        "train: %d events (%d signal) at %d masses, %d held out; %d of %d networks to train",
+        len(train),
+        signal,
+        train.n_masses,
+        len(validation),
+        missing,
+        networks,
+    )
+
+
+def _epoch_reporter(advance: Callable[..., None]) -> Callable[[Progress], None]:
+    def report(state: Progress) -> None:
+        left = f"{state.seconds_left:.0f} s left" if state.seconds_left < 1e6 else ""
+        advance(
+            1,
+            f"seed {state.seed} {state.stage} loss {state.train_loss:.4g} "
+            f"{state.epochs_per_second:.0f} epochs/s {left}",
+        )
+
+    return report
+
+
+def _save(
+    run: RunFolder,
+    config: Configuration,
+    simulated: SimulatedEvents,
+    result: TrainedNetworks,
+    *,
+    network: int,
+    origin: dict[str, Any],
+) -> list[Path]:
+    """The network after each stage, and the history; all or, after an interrupt, none.
+
+    They have no cut yet: choosing and quoting it is the business of the evaluation.
+    """
+    files = []
+    for classifier, net in result.after.items():
+        conditions = Conditions(
+            classifier=classifier,
+            cut=None,
+            sqrt_s_gev=config.beams.sqrt_s_gev,
+            luminosity_inv_fb=config.luminosity_inv_fb,
+            beams=asdict(config.beams),
+            preselection=asdict(config.settings.preselection),
+            training={"settings": asdict(result.settings), "seed": result.seed},
+            provenance=origin,
+        )
+        path = run.network(classifier, network)
+        model = from_network(
+            net, windows=simulated.windows, trained=simulated.trained, conditions=conditions
+        )
+        save_model(model, path)
+        files.append(path)
+    write_json(run.history(network), _history(result, config.luminosity_inv_fb))
+    return [*files, run.history(network)]
+
+
+def _history(result: TrainedNetworks, luminosity_inv_fb: float) -> dict[str, Any]:
+    stages = result.settings.stages
+    losses = [loss_of(s, result.settings, luminosity_inv_fb=luminosity_inv_fb) for s in stages]
+    return {
+        "seed": result.seed,
+        "status": result.status,
+        "reasons": result.reasons,
+        "notes": result.notes,
+        "stages": [stage.name for stage in stages],
+        "losses": [loss.text for loss in losses],
+        "history": {name: column.tolist() for name, column in vars(result.history).items()},
+    }
+
+
+def load_history(run: RunFolder, network: int) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(run.history(network).read_text())
+    return content
+
+
+def failed_networks(run: RunFolder, networks: Sequence[int]) -> dict[int, list[str]]:
+    """Networks whose training failed, with the reasons."""
+    found = {i: load_history(run, i) for i in networks}
+    return {i: about["reasons"] for i, about in found.items() if about["status"] == "failed"}

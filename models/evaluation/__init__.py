@@ -1,0 +1,1 @@
+"""From scores to cuts, figures of merit and comparisons."""

@@ -1,0 +1,86 @@
+"""Boosted trees on the same events: what a network trained on Punzi's figure is compared with.
+
+    weights as in the BCE stage: both classes weigh the same in total, mean 1
+    score = estimated signal probability, cut per mass by the reader
+
+The other baseline, the network trained with BCE alone, is a by-product of every training:
+`TrainedNetworks.after["bce"]`. XGBoost is optional (extra `baselines`, package xgboost-cpu).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from models.training.bce_epoch import bce_weights
+from models.training.training_set import TrainingSet
+
+
+@dataclass(frozen=True)
+class BoostedTrees:
+    """A trained booster; features (n, 4) in the order of FEATURES -> scores (n,) in (0, 1)."""
+
+    booster: Any
+    n_rounds: int
+
+    def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        scores: npt.NDArray[np.float32] = self.booster.inplace_predict(
+            np.ascontiguousarray(features, np.float32)
+        )
+        return scores
+
+
+def train_boosted_trees(
+    data: TrainingSet,
+    validation: TrainingSet,
+    *,
+    seed: int,
+    threads: int = 1,
+    max_rounds: int = 400,
+    depth: int = 6,
+    learning_rate: float = 0.1,
+) -> BoostedTrees:
+    """Weighted log-loss, stopped after 20 rounds without gain on the validation events."""
+    xgboost = _xgboost()
+    train = _matrix(xgboost, data, threads=threads)
+    parameters = {
+        "objective": "binary:logistic",
+        "eval_metric": "logloss",
+        "tree_method": "hist",
+        "max_depth": depth,
+        "eta": learning_rate,
+        "seed": seed,
+        "nthread": threads,
+        "verbosity": 0,
+    }
+    watch = []
+    if len(validation):
+        watch = [(_matrix(xgboost, validation, threads=threads, ref=train), "validation")]
+    booster = xgboost.train(
+        parameters,
+        train,
+        num_boost_round=max_rounds,
+        evals=watch,
+        early_stopping_rounds=20 if watch else None,
+        verbose_eval=False,
+    )
+    rounds = booster.best_iteration + 1 if watch else max_rounds
+    return BoostedTrees(booster[:rounds], rounds)
+
+
+def _xgboost() -> Any:
+    try:
+        import xgboost
+    except ImportError as error:
+        msg = "XGBoost is not installed; install the extra 'baselines' (package xgboost-cpu)"
+        raise ImportError(msg) from error
+    return xgboost
+
+
+def _matrix(xgboost: Any, data: TrainingSet, *, threads: int, ref: Any = None) -> Any:
+    target = np.repeat(data.target, np.diff(data.group_start))
+    weight = np.clip(bce_weights(data), 0, None)  # trees take no negative weights
+    return xgboost.QuantileDMatrix(data.features.T, target, weight=weight, nthread=threads, ref=ref)

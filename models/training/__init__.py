@@ -1,0 +1,1 @@
+"""From events in windows to trained networks."""

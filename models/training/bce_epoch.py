@@ -1,0 +1,75 @@
+"""One epoch of weighted BCE in random batches: the pretraining, and the BCE network itself.
+
+    theta <- theta - r mean over the batch of  w_i d(-log P_i)/dtheta
+    mean of w_i over all events = 1, both classes with the same total weight
+
+Batches are consecutive slices of one random order. The fused form runs the whole epoch in compiled
+code (SGD is sequential: one core), the eager form is plain torch, any optimiser and network, with
+exactly the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from models.network import PunziNet
+from models.training.group_sums import packed, padded_widths, put_back, scaling_rows
+from models.training.kernels import sgd_epoch
+from models.training.losses import class_weights
+from models.training.training_set import TrainingSet
+
+
+def bce_weights(data: TrainingSet) -> npt.NDArray[np.float32]:
+    """Weight of each event (n,): classes balanced, mean 1."""
+    c = class_weights(data)
+    c *= len(data) / (c @ data.group_weight)
+    return data.weight * np.repeat(c.astype(np.float32), np.diff(data.group_start))
+
+
+def bce_rows(data: TrainingSet, network: PunziNet) -> npt.NDArray[np.float32]:
+    """(n, 8): scaled features, weight, target, unused; what models/training/kernels.py reads."""
+    low, inverse_range = scaling_rows(network)
+    rows = np.zeros((len(data), 8), np.float32)
+    for i in range(4):
+        rows[:, i] = (data.features[i] - low[i]) * inverse_range[i]
+    rows[:, 4] = bce_weights(data)
+    rows[: data.group_start[data.n_masses], 5] = 1.0  # signal groups come first
+    return rows
+
+
+def fused_bce_epoch(
+    network: PunziNet,
+    rows: npt.NDArray[np.float32],
+    order: npt.NDArray[np.uint32],
+    *,
+    batch_size: int,
+    learning_rate: float,
+) -> None:
+    """SGD over all batches of `order`; changes the weights of the network."""
+    theta = packed(list(network.parameters()))
+    sgd_epoch(rows, order, batch_size, learning_rate, theta, padded_widths(network))
+    put_back(theta, network)
+
+
+def eager_bce_losses(
+    network: nn.Module,
+    data: TrainingSet,
+    weight: npt.NDArray[np.float32],
+    order: npt.NDArray[np.uint32],
+    *,
+    batch_size: int,
+) -> Iterator[Tensor]:
+    """The loss of each batch of `order`, at the weights the network has when it is asked for."""
+    like = next(network.parameters())
+    n_signal = data.group_start[data.n_masses]
+    for at in range(0, len(order), batch_size):
+        rows = order[at : at + batch_size]
+        x, w = torch.from_numpy(data.features[:, rows].T).to(like), torch.from_numpy(weight[rows])
+        target = torch.from_numpy(rows < n_signal).to(like)
+        logits: Tensor = network.logits(x)  # type: ignore[operator]
+        yield nn.functional.binary_cross_entropy_with_logits(logits, target, weight=w.to(like))

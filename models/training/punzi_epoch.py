@@ -1,0 +1,64 @@
+"""One epoch of Punzi-loss in batches by gradient descent, as fast as one sweep over all events.
+
+    theta <- theta - r dL/dtheta,  L = loss of scale_k * S_k(theta),  batch k after batch k - 1
+
+A batch of 1e5 events takes a millisecond, waking a thread for it a third of one, and a step of
+torch's autograd and optimiser as much. Helpers are therefore woken once per epoch and stay in
+compiled code, where they wait for the next batch (`share_batches` in kernels.py); loss and step are
+closed forms. Any other network or optimiser goes the general way (epochs.py).
+A group is summed by one thread: threads share the work of many groups, not of one large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+
+import numpy as np
+import numpy.typing as npt
+
+from models.network import PunziNet
+from models.training.batches import Deal
+from models.training.group_sums import packed, padded_widths, put_back, scaling_rows
+from models.training.kernels import share_batches
+
+Slopes = Callable[[npt.NDArray[np.float64]], tuple[float, npt.NDArray[np.float64]]]
+STOP = np.iinfo(np.int64).max
+
+
+def fused_punzi_epoch(
+    network: PunziNet, deal: Deal, slopes: Slopes, *, learning_rate: float, threads: int
+) -> float:
+    """SGD over all batches of the deal; changes the weights of a fusible network.
+
+    slopes: scaled group sums (n_groups,) -> L and dL/dS. Returns the last loss; one that is not
+    finite ends the epoch with the weights it was found at.
+    """
+    theta = packed(list(network.parameters()))
+    out = np.empty((deal.start.shape[1], 1 + len(theta)))
+    shared = np.zeros(1 + 2 * len(deal.start), np.int64)
+    events = (deal.events.features, deal.events.weight, scaling_rows(network))
+    rows, place = (deal.start, deal.stop), (theta, padded_widths(network), out, shared)
+    all_batches = (events, rows, (0, len(deal.start)), False, *place)
+    helpers = [Thread(target=share_batches, args=all_batches) for _ in range(threads - 1)]
+    value = np.nan
+    try:
+        for helper in helpers:
+            helper.start()
+        for batch, scale in enumerate(deal.scale):
+            share_batches(events, rows, (batch, batch + 1), True, *place)
+            value, by_sums = slopes(out[:, 0] * scale)
+            with np.errstate(over="ignore", invalid="ignore"):
+                new = (theta - learning_rate * ((by_sums * scale) @ out[:, 1:])).astype(np.float32)
+            if not np.isfinite(new).all():  # the clamps of the next batch would make numbers of nan
+                value = np.nan
+            if not np.isfinite(value):
+                break
+            theta[:] = new
+    finally:
+        shared[0] = STOP  # before anything is waited for: also an interrupt of start() comes here
+        for helper in helpers:
+            if helper.ident is not None:
+                helper.join()
+    put_back(theta, network)
+    return value

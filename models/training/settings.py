@@ -1,0 +1,145 @@
+"""How a network is trained: the stages, and three presets.
+
+    default   BCE, then one batch, Adam, cosine to zero, log of a power mean of sigma_min
+    paper     Eur. Phys. J. C 82 (2022) 121: batches of 1e5, SGD 1e-4, reduced on plateau
+    authors   the example in the authors' public code: one batch, SGD 0.05, refined sigma_min
+
+Learning rates belong to the normalisation of the losses in losses.py. The plateau rule looks at the
+mono-batch loss: on noisy batch losses it halves the rate to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from models.sensitivity import FormulaName, PunziFormula
+
+LossName = Literal["bce", "punzi"]
+Batching = Literal["random", "stratified"]
+Optimizer = Literal["sgd", "adam"]
+Schedule = Literal["constant", "plateau", "cosine"]
+PresetName = Literal["default", "paper", "authors"]
+
+CHOICES = {
+    "loss": get_args(LossName),
+    "batching": get_args(Batching),
+    "optimizer": get_args(Optimizer),
+    "schedule": get_args(Schedule),
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of training. batch_size None: all events at once (then batching has no meaning)."""
+
+    name: str
+    loss: LossName
+    epochs: int
+    learning_rate: float
+    batch_size: int | None = None
+    batching: Batching = "stratified"
+    optimizer: Optimizer = "adam"
+    schedule: Schedule = "cosine"
+    patience: int = 10  # plateau: epochs without improvement before the rate is reduced
+    factor: float = 0.5  # plateau: what the rate is multiplied with
+
+    def __post_init__(self) -> None:
+        for field, allowed in CHOICES.items():
+            if getattr(self, field) not in allowed:
+                msg = f"stage {self.name!r}: {field} is {getattr(self, field)!r}; choose {allowed}"
+                raise ValueError(msg)
+        positive = self.learning_rate > 0 and (self.batch_size is None or self.batch_size > 0)
+        if not (positive and self.epochs >= 0 and self.patience >= 0 and 0 < self.factor < 1):
+            msg = (
+                f"stage {self.name!r}: epochs and patience must not be negative, learning_rate and "
+                f"batch_size positive and factor in (0, 1); found {self}"
+            )
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Everything that decides a training besides the events and the seed."""
+
+    stages: tuple[Stage, ...]
+    hidden: tuple[int, ...] = (8, 4)
+    log_loss: bool = True  # log of the power mean of sigma_min instead of its mean
+    power: float = 0.3  # of that power mean; 0: mean of log sigma_min
+    a: float = 3.0
+    b: float = 1.28155
+    formula: FormulaName = "paper"
+    hypothesis_weights: tuple[float, ...] | None = None  # one per trained mass; None: equal
+
+    def __post_init__(self) -> None:
+        names = [stage.name for stage in self.stages]
+        if not names or len(set(names)) != len(names):
+            msg = f"stages need one or more different names, found {names}"
+            raise ValueError(msg)
+        if not 0 <= self.power <= 10:
+            msg = f"power of the loss must lie between 0 and 10, found {self.power}"
+            raise ValueError(msg)
+        if self.hypothesis_weights is not None and not (
+            min(self.hypothesis_weights) >= 0 and sum(self.hypothesis_weights) > 0
+        ):
+            msg = f"hypothesis_weights must not be negative nor all zero: {self.hypothesis_weights}"
+            raise ValueError(msg)
+
+    def punzi_formula(self, luminosity_inv_fb: float) -> PunziFormula:
+        """The constants of sigma_min."""
+        return PunziFormula(luminosity_inv_fb, self.a, self.b, self.formula)
+
+
+PAPER_BCE = Stage(
+    name="bce",
+    loss="bce",
+    epochs=200,
+    batch_size=2048,
+    batching="random",
+    optimizer="sgd",
+    learning_rate=1.0,
+    schedule="plateau",
+)
+
+DEFAULT = TrainingSettings(
+    stages=(PAPER_BCE, Stage(name="punzi", loss="punzi", epochs=2000, learning_rate=0.02)),
+)
+
+PAPER = TrainingSettings(
+    stages=(
+        PAPER_BCE,
+        Stage(
+            name="punzi",
+            loss="punzi",
+            epochs=1000,
+            batch_size=100_000,
+            batching="random",
+            optimizer="sgd",
+            learning_rate=1e-4,
+            schedule="plateau",
+        ),
+    ),
+    log_loss=False,
+)
+
+AUTHORS = TrainingSettings(
+    stages=(
+        PAPER_BCE,
+        Stage(
+            name="punzi",
+            loss="punzi",
+            epochs=500,
+            optimizer="sgd",
+            learning_rate=0.05,
+            schedule="constant",
+        ),
+    ),
+    log_loss=False,
+    formula="refined",
+)
+
+PRESETS: dict[str, TrainingSettings] = {
+    "default": DEFAULT,
+    "paper": PAPER,
+    "authors": AUTHORS,
+}

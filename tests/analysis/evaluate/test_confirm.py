@@ -1,0 +1,47 @@
+"""Cuts of a finished run, quoted on another sample."""
+
+import numpy as np
+import pytest
+
+from analysis.config.configuration import load
+from analysis.evaluate.confirm import confirm, refuse_missing_masses
+from analysis.evaluate.stage import load_figures
+from analysis.run.executors import Execution
+from analysis.run.folder import RunError, open_run
+from analysis.select.stage import select_events
+from models.evaluation.comparison import PUNZI_SINGLE, of_curve
+
+
+def confirmed(run, config, sets, tmp_path):
+    with open_run(tmp_path / "fresh") as fresh:
+        selection = select_events(fresh, config, sets, Execution(executor="iterative"))
+        confirm(run, fresh, config, selection)
+        return load_figures(fresh)
+
+
+def test_all_events_of_a_sample_are_its_two_splits_together(evaluated, tmp_path):
+    """eps N = eps_train 0.8 N + eps_held_out 0.2 N for the same cut, and the same for B."""
+    run, config, sets, _ = evaluated
+    whole = of_curve(confirmed(run, config, sets, tmp_path), PUNZI_SINGLE)
+    own = load_figures(run)
+    held_out = of_curve(own, PUNZI_SINGLE)
+    trained_on = of_curve(own, PUNZI_SINGLE, "training")
+    assert len(whole) == len(held_out) == 2
+    for all_events, one, other in zip(whole, held_out, trained_on, strict=True):
+        for name in ("efficiency", "background"):
+            parts = 0.2 * getattr(one, name) + 0.8 * getattr(other, name)
+            np.testing.assert_allclose(getattr(all_events, name), parts, rtol=1e-6)
+        assert all_events.background.sum() > 0
+
+
+def test_a_fresh_sample_without_a_mass_of_the_run_is_refused(evaluated):
+    run, _, _, _ = evaluated
+    folder = run.path.parent
+    text = (folder / "datasets.yaml").read_text()
+    fewer = folder / "fewer.yaml"
+    fewer.write_text(text.replace("[1, 2, 3, 4, 5]", "[1, 2, 3, 4]"))
+    assert fewer.read_text() != text
+    config = load(fewer)
+    with pytest.raises(RunError, match=r"no signal at 5 GeV \(1 of the 5 masses"):
+        refuse_missing_masses(run, config)
+    fewer.unlink()

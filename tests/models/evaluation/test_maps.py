@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from models.evaluation.figures_of_merit import Quoting, quote, split_events
+from models.evaluation.maps import MapBins, decision_boundary, logit, score_maps
+from models.network import PunziNet
+from models.sensitivity import PunziFormula
+from models.trained import Conditions, from_network
+from selection.table import EventTable
+from selection.windows import MassWindows
+
+WINDOWS = MassWindows(np.array([1.0, 2.0, 3.0]), np.full(3, 0.3), 2.0)
+LOW, HIGH = np.array([0, 0, -6, 1.0]), np.array([5, 6, 2, 5.0])
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(1)
+    n = 4000
+    mass = rng.choice([np.nan, 1.0, 2.0, 3.0], n)
+    return EventTable(
+        features=rng.uniform(LOW, HIGH, (n, 4)).astype(np.float32),
+        recoil_mass2_gev2=np.where(np.isnan(mass), rng.uniform(-1, 15, n), mass**2),
+        weight=rng.uniform(0.1, 1, n),
+        signal_mass_gev=mass,
+        sample=np.zeros(n, np.int16),
+        key=rng.integers(0, 2**63, n, dtype=np.uint64),
+        sample_names=("all",),
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {}, {}, {})
+    net = PunziNet(LOW, HIGH, seed=3)
+    return from_network(net, windows=WINDOWS, trained=np.ones(3, bool), conditions=conditions)
+
+
+def test_maps_hold_all_the_weight_of_their_component(table, model):
+    split = split_events(table, WINDOWS, trained=np.ones(3, bool), validation_fraction=0.5)
+    cuts = quote(
+        split, model.score(table.features), np.array([0.5, 0.2, 1.0]), name=("punzi", 0, "best_cut"),
+        quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
+    )  # fmt: skip
+    signal, background = score_maps(table, model.logits(table.features), cuts, bins=MapBins())
+    assert signal.content.sum() == pytest.approx(table.weight[table.is_signal].sum())
+    assert background.content.sum() == pytest.approx(table.weight[~table.is_signal].sum())
+    assert signal.cut_logit[:2] == pytest.approx([0, np.log(0.25)])
+    assert np.isnan(signal.cut_logit[2])
+
+
+def test_logit_is_the_inverse_of_the_sigmoid():
+    z = np.linspace(-20, 20, 41)
+    assert logit(1 / (1 + np.exp(-z))) == pytest.approx(z, rel=1e-6)
+    assert np.isnan(logit(np.array([0.0, 1.0, np.nan]))).all()
+
+
+def test_the_grid_of_the_boundary_is_the_network(table, model):
+    view = decision_boundary(model, table, (1.0, 3.0), pt_mumu_gev=2.0, n_grid=5, max_points=50)
+    i, j, k = 1, 4, 2
+    corner = [view.axis_gev[0, i], view.axis_gev[1, j], view.axis_gev[2, k], 2.0]
+    assert view.score[i, j, k] == pytest.approx(model.score(np.array([corner]))[0])
+    assert np.array_equal(np.unique(view.point_mass_gev), [1.0, 3.0])
+    assert (np.unique(view.point_mass_gev, return_counts=True)[1] <= 50).all()
+
+
+def test_the_points_do_not_depend_on_the_order_of_the_table(table, model):
+    order = np.random.default_rng(2).permutation(len(table))
+    one, two = (
+        decision_boundary(model, t, (2.0,), pt_mumu_gev=2.0, n_grid=3, max_points=20)
+        for t in (table, table.take(order))
+    )
+    assert np.array_equal(one.point_gev, two.point_gev)
