@@ -74,7 +74,9 @@ def files_to_make(config: Configuration, folder: Path, *, scale: float = 1.0) ->
         if recipe is None:
             continue
         is_signal = isinstance(sample, Signal)
-        size = sample.n_generated if isinstance(sample, Signal) else recipe.n_generated or 0
+        size = recipe.n_generated or 0
+        if isinstance(sample, Signal) and isinstance(sample.n_generated, int):
+            size = sample.n_generated
         per_file = max(1, round(size * scale / recipe.parts))
         rows = recipe.max_rows and max(1, round(recipe.max_rows * scale / recipe.parts))
         for mass in sample.masses if isinstance(sample, Signal) else (None,):

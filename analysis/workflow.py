@@ -87,6 +87,7 @@ def run_until(
         if last == "plot":
             console.stdout.print(f"figures: {run.plots}", soft_wrap=True)
         if last == "report":
+            show_warnings(run, config)
             console.stdout.print(f"\nreport: {run.report}", soft_wrap=True)
             for title, stem in MAIN_FIGURES.items():
                 console.stdout.print(f"  {title}: {run.plots / stem}.png", soft_wrap=True)
@@ -106,7 +107,7 @@ def run_batches(config_path: Path, name: str, execution: Execution, changes: Seq
 
 def run_confirm(fresh_path: Path, name: str, execution: Execution) -> None:
     """Quote the cuts of a finished run on the sample of another configuration."""
-    from analysis.evaluate.confirm import confirm, refuse_missing_masses
+    from analysis.evaluate.confirm import confirm, refuse_missing_masses, refuse_same_events
 
     config, sets = _read(fresh_path)
     path = _run_path(name)
@@ -116,6 +117,7 @@ def run_confirm(fresh_path: Path, name: str, execution: Execution) -> None:
     with open_run(path) as run, open_run(run.fresh) as fresh:
         refuse_missing_masses(run, config)
         selection = _until("select", (fresh, config, sets), execution)
+        refuse_same_events(run, selection)
         failed = confirm(run, fresh, config, selection)
         show_comparison(fresh, failed, events="events of the fresh sample")
 
@@ -125,10 +127,19 @@ def _until(last: Stage, inputs: Inputs, execution: Execution) -> Any:
     return next(left for stage, left in chain(inputs, execution) if stage == last)
 
 
+def show_warnings(run: RunFolder, config: Configuration) -> None:
+    """Those of the report: nobody should have to open it to be warned."""
+    from analysis.report.stage import outcome
+    from analysis.report.summary import summary_of
+
+    for text in summary_of(outcome(run, config)).warnings:
+        console.stdout.print(f"warning: {text}", markup=False)
+
+
 def show_cutflow(run: RunFolder, config: Configuration) -> None:
     from analysis.select.cutflow_table import print_cutflow
 
-    print_cutflow(run.cutflow, config.signal[0])
+    print_cutflow(run, config.luminosity_inv_fb)
 
 
 def show_comparison(run: RunFolder, failed: dict[int, list[str]], *, events: str) -> None:

@@ -15,36 +15,41 @@ from matplotlib.figure import Figure
 
 from plots.spectrum import SIGNAL_LINES
 from plots.style import (
-    CYCLE,
+    OUR_LEGEND,
     PAGE_IN,
-    PROCESS_COLOUR,
     PROCESS_TEXT,
     Label,
+    Legend,
     headroom,
     in_style,
     panels,
     per_bin,
     put_label,
+    sample_colours,
 )
 
 
 @in_style
 def feature_distributions(
-    features: Mapping[str, Mapping[str, hist.Hist]], *, label: Label
+    features: Mapping[str, Mapping[str, hist.Hist]],
+    *,
+    label: Label,
+    legend: Legend = OUR_LEGEND,
 ) -> Figure:
     """Two by two panels, one per feature, across the page.
 
-    features: feature -> (process or signal name -> histogram with one axis, storage Weight).
-    Processes are filled lightly, other names (such as "1.5 GeV") are signal lines.
+    features: feature -> (sample or signal name -> histogram with one axis, storage Weight).
+    Samples of the legend and our processes are filled lightly, other names (such as "1.5 GeV") are
+    signal lines.
     """
     rows = (len(features) + 1) // 2
     figure, axes = panels(rows, 2, width_in=PAGE_IN, height_in=2.25 * rows + 0.3, share_x=False)
     for ax, histograms in zip(axes.flat, features.values(), strict=False):
-        _shapes(ax, histograms)
+        _shapes(ax, histograms, legend)
     for ax in list(axes.flat)[len(features) :]:
         ax.set_visible(False)
     handles, texts = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside lower center", ncols=len(texts))
+    figure.legend(handles, texts, loc="outside lower center", ncols=min(len(texts), 6))
     put_label(axes[0, 0], label)
     return figure
 
@@ -63,18 +68,20 @@ def _populated(histograms: Mapping[str, hist.Hist]) -> tuple[float, float]:
     return (edges[first], edges[last]) if first < last else (edges[0], edges[-1])
 
 
-def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist]) -> None:
+def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist], legend: Legend) -> None:
+    filled = [name for name in histograms if name in legend.samples or name in PROCESS_TEXT]
+    colours = sample_colours(filled)
     signal = 0
-    for i, (name, h) in enumerate(histograms.items()):
+    for name, h in histograms.items():
         total = float(h.values().sum())
         if total <= 0:
             continue
         edges = h.axes[0].edges
         height, error = h.values() / total, np.sqrt(h.variances()) / total
-        if name in PROCESS_TEXT:
-            colour = PROCESS_COLOUR.get(name, CYCLE[i])
+        if name in colours:
+            colour = colours[name]
             ax.stairs(height, edges, fill=True, color=colour, alpha=0.25, linewidth=0)
-            ax.stairs(height, edges, color=colour, linewidth=1.0, label=PROCESS_TEXT[name])
+            ax.stairs(height, edges, color=colour, linewidth=1.0, label=legend.text(name))
         else:
             colour, line = SIGNAL_LINES[signal % len(SIGNAL_LINES)]
             ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.0, label=name)

@@ -4,6 +4,7 @@
     data points:             n with its Poisson interval (68 %)
     ratio:                   data / sum of backgrounds, band: relative error of the simulation
 
+A ratio above the panel, also that of data where nothing is expected, is a red triangle at its edge.
 Signal is drawn as lines from zero, not stacked, so that its shape can be seen; its height is the
 cross section in the legend. A line ends at the first empty bin on either side of its peak: single
 events far out in the tail would be a fence of spikes on a logarithmic axis.
@@ -23,19 +24,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plots.style import (
-    CYCLE,
-    PROCESS_COLOUR,
-    PROCESS_TEXT,
+    OUR_LEGEND,
+    RED,
     Label,
+    Legend,
     headroom,
     in_style,
     panels,
     per_bin,
     put_label,
+    sample_colours,
 )
 
 Floats = npt.NDArray[np.float64]
 SIGNAL_LINES = (("#bd1f01", "-"), ("#832db6", "--"), ("#000000", ":"), ("#a96b59", "-."))
+HIGHEST_RATIO = 2.0
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,12 @@ def recoil_spectrum(
     signals: Sequence[SignalOverlay] = (),
     data: hist.Hist | None = None,
     label: Label,
+    legend: Legend = OUR_LEGEND,
     logarithmic: bool = True,
 ) -> Figure:
     """One spectrum in M_rec or M_rec2, with a ratio panel if there are data.
 
-    backgrounds: process -> histogram with one axis (its label is the axis title with its unit in
+    backgrounds: sample -> histogram with one axis (its label is the axis title with its unit in
     brackets) and storage Weight, in events at the luminosity of the figure; the last is drawn on
     top. data: counts on the same axis.
     """
@@ -74,10 +78,10 @@ def recoil_spectrum(
         heights=(3, 1) if with_ratio else None,
     )
     main: Axes = axes[0, 0]
-    total = _stack(main, backgrounds)
+    total = _stack(main, backgrounds, legend)
     _overlay(main, signals)
     if data is not None:
-        _points(main, data, scale=None)
+        _points(main, data, scale=None, text=legend.data)
         _ratio(axes[1, 0], data, total)
     _finish(main, total, signals, data, logarithmic=logarithmic)
     main.legend(loc="upper right", ncols=2)
@@ -94,6 +98,7 @@ def before_and_after(
     signals: tuple[Sequence[SignalOverlay], Sequence[SignalOverlay]] = ((), ()),
     data: tuple[hist.Hist, hist.Hist] | None = None,
     label: Label,
+    legend: Legend = OUR_LEGEND,
 ) -> Figure:
     """Two spectra above each other on the same axis: all selected events, and those that pass.
 
@@ -102,11 +107,11 @@ def before_and_after(
     figure, axes = panels(2, height_in=3.9)
     for i, (stack, text) in enumerate(((before, "before the cut"), (after, "after the cut"))):
         ax: Axes = axes[i, 0]
-        total = _stack(ax, stack)
+        total = _stack(ax, stack, legend)
         _overlay(ax, signals[i])
         points = None if data is None else data[i]
         if points is not None:
-            _points(ax, points, scale=None)
+            _points(ax, points, scale=None, text=legend.data)
         _finish(ax, total, signals[i], points, logarithmic=True, free=0.36 if i == 0 else 0.08)
         ax.text(1.01, 0.5, text, transform=ax.transAxes, rotation=270, va="center", fontsize=7.5)
         if i == 0:
@@ -117,19 +122,18 @@ def before_and_after(
     return figure
 
 
-def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist]) -> hist.Hist:
+def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist], legend: Legend) -> hist.Hist:
     """Draws the stack with its error band; returns the sum."""
     if not backgrounds:
         msg = "a spectrum needs at least one background histogram"
         raise ValueError(msg)
     edges = next(iter(backgrounds.values())).axes[0].edges
     floor = np.zeros(len(edges) - 1)
-    spare = iter(CYCLE[5:])
+    colours = sample_colours(backgrounds)
     for name, h in backgrounds.items():
         top = floor + h.values()
-        colour = PROCESS_COLOUR.get(name) or next(spare, "#cccccc")
         ax.stairs(
-            top, edges, baseline=floor, fill=True, color=colour, label=PROCESS_TEXT.get(name, name),
+            top, edges, baseline=floor, fill=True, color=colours[name], label=legend.text(name),
             linewidth=0, rasterized=False,
         )  # fmt: skip
         floor = top
@@ -164,7 +168,7 @@ def connected(values: Floats) -> Floats:
     return shown
 
 
-def _points(ax: Axes, data: hist.Hist, *, scale: Floats | None) -> None:
+def _points(ax: Axes, data: hist.Hist, *, scale: Floats | None, text: str) -> None:
     """Data with Poisson intervals, divided by `scale` (n_bins,) if given; empty bins not drawn."""
     counts = np.asarray(data.values())
     shown = counts > 0
@@ -180,7 +184,7 @@ def _points(ax: Axes, data: hist.Hist, *, scale: Floats | None) -> None:
         color="black",
         markersize=2.0,
         elinewidth=0.6,
-        label="Data",
+        label=text,
     )
 
 
@@ -193,9 +197,21 @@ def _ratio(ax: Axes, data: hist.Hist, total: hist.Hist) -> None:
         edgecolor="#333333", hatch="//////", linewidth=0,
     )  # fmt: skip
     ax.axhline(1, color="black", linewidth=0.5)
-    _points(ax, data, scale=expected)
-    ax.set_ylim(0.0, 2.0)
+    _points(ax, data, scale=expected, text="")
+    _arrows(ax, data, expected)
+    ax.set_ylim(0.0, HIGHEST_RATIO)
     ax.set_ylabel("Data / MC")
+
+
+def _arrows(ax: Axes, data: hist.Hist, expected: Floats) -> None:
+    """Marks the bins whose ratio lies above the panel; without expectation any data do."""
+    counts = np.asarray(data.values())
+    beyond = data.axes[0].centers[(counts > 0) & (counts > HIGHEST_RATIO * expected)]
+    if beyond.size:
+        ax.plot(
+            beyond, np.full(len(beyond), 0.94), transform=ax.get_xaxis_transform(), linestyle="",
+            marker="^", markersize=3.6, markeredgewidth=0, color=RED, label="beyond",
+        )  # fmt: skip
 
 
 def _finish(

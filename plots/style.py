@@ -11,8 +11,8 @@ from __future__ import annotations
 import csv
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -37,10 +37,8 @@ PROCESS_TEXT = {
     "taupair": r"$\tau^+\tau^-$",
     "mumugamma": r"$\mu^+\mu^-(\gamma)$",
     "eemumu": r"$e^+e^-\mu^+\mu^-$",
-    "signal": r"$\mu^+\mu^- Z′$",
-    "data": "Data",
 }
-PROCESS_COLOUR = {"taupair": BLUE, "mumugamma": ORANGE, "eemumu": GREY, "signal": RED}
+PROCESS_COLOUR = {"taupair": BLUE, "mumugamma": ORANGE, "eemumu": GREY}
 
 STYLE: dict[Any, Any] = {
     **mplhep.style.plothist,
@@ -95,6 +93,26 @@ class Label:
     text: str = "Simulation (own work)"
     luminosity_inv_fb: float | None = None
     sqrt_s_gev: float | None = 10.58
+
+
+@dataclass(frozen=True)
+class Legend:
+    """Texts of samples and data; a sample that is not in it has our text for it, or its name."""
+
+    samples: Mapping[str, str] = field(default_factory=dict)
+    data: str = "Data"
+
+    def text(self, sample: str) -> str:
+        return self.samples.get(sample) or PROCESS_TEXT.get(sample, sample)
+
+
+OUR_LEGEND = Legend()
+
+
+def sample_colours(samples: Iterable[str]) -> dict[str, str]:
+    """By name of the sample: ours for our processes, whatever their text; spare ones in order."""
+    spare = iter(CYCLE[5:])
+    return {name: PROCESS_COLOUR.get(name) or next(spare, "#cccccc") for name in samples}
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:

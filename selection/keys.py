@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from selection.ntuple import KEY_BRANCHES
+from selection.ntuple import KEY_COLUMNS
 
 
 @nb.njit(nogil=True, cache=True)
@@ -30,12 +30,12 @@ def _absorb(key, values):  # type: ignore[no-untyped-def]
 
 
 def event_keys(
-    name: str, columns: Mapping[str, npt.NDArray[np.integer]], n: int
+    dataset: str, columns: Mapping[str, npt.NDArray[np.integer]], n: int
 ) -> npt.NDArray[np.uint64]:
-    """Key of each of n events of the data set `name`; branches that are absent count as zero."""
-    start = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+    """Key of each of n events of the data set; columns that are absent count as zero."""
+    start = int.from_bytes(hashlib.blake2b(dataset.encode(), digest_size=8).digest(), "little")
     key = np.full(n, start, np.uint64)
     zero = np.zeros(n, np.int64)
-    for branch in KEY_BRANCHES:
-        _absorb(key, np.ascontiguousarray(columns.get(branch, zero), np.int64))
+    for name in KEY_COLUMNS:
+        _absorb(key, np.ascontiguousarray(columns.get(name, zero), np.int64))
     return key

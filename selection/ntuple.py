@@ -27,10 +27,10 @@ CUT_COLUMNS = {
 BEAM_COLUMNS = ("beam_px", "beam_py", "beam_pz", "beam_e")
 ECMS_COLUMN = "ecms"
 
-# basf2 writes these by itself. Together the first five are the identity of a row.
-KEY_BRANCHES = ("__experiment__", "__run__", "__event__", "__production__", "__candidate__")
-CANDIDATES_BRANCH = "__ncandidates__"
-WEIGHT_BRANCH = "__weight__"
+# The identity of a row. Where neither run nor event is there, the entry of the file stands for it.
+KEY_COLUMNS = ("experiment", "run", "event", "production", "candidate")
+CANDIDATES_COLUMN = "n_candidates"
+WEIGHT_BRANCH = "__weight__"  # of basf2: 1 for every row
 
 # Our simulation uses basf2's names for the beams.
 DEFAULT_BRANCHES: Mapping[str, str] = {
@@ -41,6 +41,8 @@ DEFAULT_BRANCHES: Mapping[str, str] = {
     "beam_e": "beamE",
     "ecms": "Ecms",
     "weight": "weight",
+    **{name: f"__{name}__" for name in KEY_COLUMNS},  # basf2 writes these by itself
+    CANDIDATES_COLUMN: "__ncandidates__",
 }
 
 _ESCAPES = {

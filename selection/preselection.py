@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from selection.ntuple import CANDIDATES_BRANCH
+from selection.ntuple import CANDIDATES_COLUMN
 from selection.table import FEATURES, BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Preselection:
 def candidate_mask(
     columns: Mapping[str, npt.NDArray[np.generic]], policy: CandidatePolicy, n: int
 ) -> BoolArray:
-    """Rows kept by the policy; `first` means `__candidate__ == 0`."""
+    """Rows kept by the policy; `first` means candidate 0."""
     if policy == "unique":
-        return np.asarray(columns[CANDIDATES_BRANCH] == 1)
+        return np.asarray(columns[CANDIDATES_COLUMN] == 1)
     if policy == "first":
-        return np.asarray(columns["__candidate__"] == 0)
+        return np.asarray(columns["candidate"] == 0)
     return np.ones(n, bool)
 
 
@@ -91,6 +91,21 @@ def named_cuts(
         near = columns["photon_recoil_angle"] < np.radians(cuts.photon_recoil_angle_min_deg)
         masks["photon_veto"] = ~np.asarray(near)
     return masks
+
+
+def cut_values(columns: Mapping[str, FloatArray], event: EventKinematics) -> dict[str, FloatArray]:
+    """Cut -> the quantity it looks at, in the unit of its threshold, for messages."""
+    values: dict[str, FloatArray] = {
+        "recoil_theta": np.degrees(np.arccos(np.clip(event.recoil_costheta, -1, 1))),
+        "pt_mumu": event.features[FEATURES.index("pt_mumu")],
+    }
+    if "mu_plus_id" in columns and "mu_minus_id" in columns:
+        values["muon_id"] = np.minimum(columns["mu_plus_id"], columns["mu_minus_id"])
+    if "extra_energy" in columns:
+        values["extra_energy"] = columns["extra_energy"]
+    if "photon_recoil_angle" in columns:
+        values["photon_veto"] = np.degrees(columns["photon_recoil_angle"])
+    return values
 
 
 @dataclass(frozen=True)

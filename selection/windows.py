@@ -14,8 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from selection.errors import UserError
 from selection.masses import TOLERANCE_GEV, same_mass
 from selection.table import FloatArray, IntArray
+
+
+class WindowsError(UserError, ValueError):
+    """Windows that cannot be used; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class MassWindows:
                     f"{self.mass_gev[turn[0] + 1]:g} GeV do not rise with mass; "
                     f"check the fitted widths, or space the masses wider"
                 )
-                raise ValueError(msg)
+                raise WindowsError(msg)
 
     def __len__(self) -> int:
         return len(self.mass_gev)

@@ -53,7 +53,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 def apply_model(request: Request, execution: Execution) -> list[AppliedFile]:
     """Score all files; what was found in each, in the order given."""
     _keep_freed_memory()
-    config = None if request.config is None else load(request.config)
+    config = None if request.config is None else load(request.config, columns_only=True)
     cut = load_cut(request.models, config=config, cut=request.cut)
     try:
         jobs = planned_jobs(request, cut, config, execution)

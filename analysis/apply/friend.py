@@ -25,13 +25,13 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import intrinsic
 
-from analysis.apply.model import BEAM_TOLERANCE_GEV, AppliedCut
+from analysis.apply.model import AppliedCut
 from analysis.inputs.columns import Columns
+from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
 from models.scoring import passes
 from models.trained import mean_and_spread
 from selection.beams import FloatArray
 from selection.features import EventKinematics, event_kinematics
-from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
 from selection.preselection import candidate_mask, named_cuts
 from selection.table import FEATURES
 from selection.windows import MassWindows
@@ -139,14 +139,6 @@ def counts(friend: Columns) -> Counts:
     )
 
 
-def event_sqrt_s(columns: Mapping[str, FloatArray]) -> FloatArray | None:
-    """sqrt(s) of each entry in GeV, if the ntuple tells: from its beams, else from `ecms`."""
-    if all(name in columns for name in BEAM_COLUMNS):
-        px, py, pz, e = (columns[name].astype(np.float64) for name in BEAM_COLUMNS)
-        return np.sqrt(np.maximum(e * e - px * px - py * py - pz * pz, 0.0))
-    return columns.get(ECMS_COLUMN)
-
-
 def _flags(
     applied: AppliedCut, columns: Mapping[str, FloatArray], kinematics: EventKinematics
 ) -> npt.NDArray[np.uint8]:
@@ -155,7 +147,7 @@ def _flags(
     kept = candidate_mask(columns, applied.candidates, len(valid))
     flag = np.empty(len(valid), np.uint8)
     _combine(valid, kept, tuple(masks.values()) or (valid,), flag)
-    sqrt_s = event_sqrt_s(columns)
+    sqrt_s = event_sqrt_s(dict(columns))
     if sqrt_s is not None:
         # NaN beams are a bad input already, and no statement about the energy
         flag += (np.abs(sqrt_s - applied.sqrt_s_gev) > BEAM_TOLERANCE_GEV) * BEAMS

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from analysis.inputs.rows import BEAM_TOLERANCE_GEV
 from analysis.run.folder import MODEL_SUFFIX
 from models.trained import FRAME, TrainedModel, load_model
 from selection.beams import Beams
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
 
 log = logging.getLogger(__name__)
-
-BEAM_TOLERANCE_GEV = 0.020
 
 Stated = TypeVar("Stated", bound="DataclassInstance")
 
@@ -57,6 +56,7 @@ class AppliedCut:
     beams: Beams
     preselection: Preselection
     candidates: CandidatePolicy
+    missing: float | None = None  # number that means missing in the ntuples
 
     @property
     def sqrt_s_gev(self) -> float:
@@ -71,6 +71,7 @@ class AppliedCut:
             "beams": asdict(self.beams),
             "preselection": asdict(self.preselection),
             "candidates": self.candidates,
+            "missing": self.missing,
         }
 
 
@@ -105,6 +106,7 @@ def load_cut(
         beams=beams if config is None else config.beams,
         preselection=preselection,
         candidates="unique" if config is None else config.candidates,
+        missing=None if config is None else config.missing,
     )
 
 

@@ -6,6 +6,7 @@ its output exists and is not finished work of the same call. All of it is known 
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.apply.friend import event_sqrt_s
 from analysis.apply.model import AppliedCut, ApplyError, refuse_energy
 from analysis.apply.output import AppliedFile, FileToApply, finished, output_layout, skim_types
 from analysis.apply.rows import FileRows, columns_of, open_tree, planned_rows
-from analysis.inputs.check import NO_FILE, FileReport, inspect_file
+from analysis.inputs.check import CheckError, stop_or_say
 from analysis.inputs.columns import BEAMS, Wanted, wanted_columns
 from analysis.inputs.datasets import datasets
-from analysis.inputs.fingerprint import fingerprint
+from analysis.inputs.file_report import NO_FILE, FileReport, Look, inspect_file
+from analysis.inputs.findings import Finding, branch_findings, row_findings, same_file_findings
+from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
 from analysis.run.code import code_digest
 from analysis.run.folder import MODEL_SUFFIX, digest
 
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
     from analysis.run.executors import Execution
 
+ENERGY_PIECE = 1_000_000  # rows
 SUMMARY, SPECTRA_JSON, SPECTRA_ROOT = "summary.json", "spectra.json", "spectra.root"
-ENERGY_ROWS = 1000
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,9 @@ def planned_jobs(
     weights = _weight_branches(request, config)
     wants = [_wanted(cut, config, weights[file]) for file in request.files]
     with ThreadPoolExecutor(execution.workers) as pool:
-        reports = list(pool.map(inspect_file, request.files, wants))
+        look = Look(cut.beams, cut.missing, recoil=False)
+        looks = [look] * len(wants)
+        reports = list(pool.map(inspect_file, request.files, wants, looks))
     problems = [f"  {r.file} {text}" for r in reports for text in _problems(r)]
     if problems:
         more = f"\n  ... and {len(problems) - 20} more" if len(problems) > 20 else ""
@@ -74,14 +81,47 @@ def planned_jobs(
         hint *= not all(text.endswith(NO_FILE) for text in problems)
         msg = "the model cannot be applied:\n" + "\n".join(problems[:20]) + more + hint
         raise ApplyError(msg)
+    _refuse_mistakes(cut, reports, () if config is None else config.accept)
+    _say_what_was_trained_on(cut, reports)
     return [_job(request, cut, r, outputs[r.file], execution.chunk_size) for r in reports]
+
+
+def _refuse_mistakes(
+    cut: AppliedCut, reports: Sequence[FileReport], accepted: Sequence[str]
+) -> None:
+    """What the first rows of a file cannot be, and the same events under two names."""
+    found: list[Finding] = []
+    for report in reports:
+        found += branch_findings(report.file, report.branches)
+        found += row_findings(report.file, report.look, cut.beams, cause=report.cause)
+    found += same_file_findings(("the call", r.file, r.fingerprint) for r in reports)
+    wanted = [f for f in found if f.name not in ("other_energy", "negative_weights")]
+    try:
+        stop_or_say(wanted, accepted)
+    except CheckError as error:
+        raise ApplyError(str(error)) from None
+
+
+def _say_what_was_trained_on(cut: AppliedCut, reports: Sequence[FileReport]) -> None:
+    """Files of the training are scored too, but prove nothing about it."""
+    inputs = cut.models[0].conditions.provenance.get("inputs", {}).get("files", {})
+    known = {fingerprint for files in inputs.values() for fingerprint in files.values()}
+    for report in reports:
+        if report.fingerprint in known:
+            log.warning(
+                "%s is a file that the network was trained on: its events pass more often than new "
+                "ones",
+                report.file,
+            )
 
 
 def _job(
     request: Request, cut: AppliedCut, report: FileReport, output: Path, chunk_size: int
 ) -> FileToApply:
-    content, code = fingerprint(report), code_digest("analysis.apply")
-    whole = FileRows(report.file, report.tree, content, report.branches, 0, report.n_entries)
+    content, code = report.fingerprint, code_digest("analysis.apply")
+    whole = FileRows(
+        report.file, report.tree, content, report.branches, 0, report.n_entries, cut.missing
+    )
     _refuse_other_energy(cut, whole)
     tree, types = output_layout(cut)
     if request.skim:
@@ -159,15 +199,23 @@ def _outputs(request: Request) -> dict[str, Path]:
 
 
 def _refuse_other_energy(cut: AppliedCut, whole: FileRows) -> None:
-    """The first rows show at once a file of another energy; single entries are flagged later."""
+    """Stop if most rows of the file have another energy; single ones are flagged and never pass.
+
+    All rows are looked at, in pieces: the rule does not depend on their order.
+    """
     beams = {c: b for c, b in whole.branches.items() if c in BEAMS}
-    if not beams or whole.stop == 0:
+    if not beams:
         return
-    few = FileRows(whole.file, whole.tree, whole.identity, beams, 0, min(whole.stop, ENERGY_ROWS))
-    sqrt_s = event_sqrt_s(columns_of(few))
-    finite = sqrt_s[np.isfinite(sqrt_s)] if sqrt_s is not None else np.empty(0)
-    if finite.size:
-        refuse_energy(float(np.median(finite)), cut.sqrt_s_gev, where=whole.file)
+    apart, told, sums = 0, 0, 0.0
+    for start in range(0, whole.stop, ENERGY_PIECE):
+        stop = min(start + ENERGY_PIECE, whole.stop)
+        sqrt_s = event_sqrt_s(columns_of(replace(whole, branches=beams, start=start, stop=stop)))
+        if sqrt_s is not None:
+            other = sqrt_s[np.abs(sqrt_s - cut.sqrt_s_gev) > BEAM_TOLERANCE_GEV]
+            told += int(np.count_nonzero(np.isfinite(sqrt_s)))
+            apart, sums = apart + len(other), sums + float(other.sum())
+    if 2 * apart > told:
+        refuse_energy(sums / apart, cut.sqrt_s_gev, where=f"{whole.file} ({apart} of {told} rows)")
 
 
 def finished_jobs(output: Path, jobs: Sequence[FileToApply], stamp: str) -> dict[str, AppliedFile]:

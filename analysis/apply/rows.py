@@ -35,6 +35,7 @@ class FileRows:
     branches: Mapping[str, str]  # our column -> branch
     start: int
     stop: int
+    missing: float | None = None  # number that means missing
     copied: tuple[str, ...] = ()  # branches to hand back for the entries that pass
 
 
@@ -86,7 +87,7 @@ def planned_rows(whole: FileRows, *, chunk_size: int) -> list[FileRows]:
 
 def columns_of(rows: FileRows) -> Columns:
     """Our columns of these rows."""
-    return read_columns(_reader(rows), rows.branches)
+    return read_columns(_reader(rows), rows.branches, missing=rows.missing)
 
 
 def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:

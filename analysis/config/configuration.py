@@ -12,12 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError, with_config
+from pydantic import Field, ValidationError
 
 from analysis.config.conflicts import conflicts
+from analysis.config.mistakes import Mistake
 from analysis.config.samples import Sample, Signal, Strict
 from analysis.config.settings import Settings, resolved_settings
-from analysis.config.yaml_places import MOST_PROBLEMS, dotted, explain, flaws, line_of, listing
+from analysis.config.yaml_places import (
+    MOST_PROBLEMS,
+    Place,
+    dotted,
+    explain,
+    flaws,
+    line_of,
+    listing,
+)
 from selection.beams import Beams
 from selection.errors import UserError
 from selection.preselection import CandidatePolicy
@@ -26,8 +35,6 @@ MAX_CONFIG_BYTES = 1_000_000
 
 # PyYAML raises plain errors too, for a value that does not fit its tag such as `!!bool maybe`
 NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
-
-with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(Beams)
 
 
 class ConfigError(UserError):
@@ -46,13 +53,35 @@ class Configuration(Strict):
     columns: dict[str, str] = Field(
         default_factory=dict, description="our column -> branch or basf2 expression"
     )
-    samples: dict[str, Sample] = Field(min_length=1)
+    missing: float | None = Field(
+        None, description="number that means missing in the files, such as -999; NaN always does"
+    )
+    accept: tuple[Mistake, ...] = Field(
+        (), description="mistakes that are known and wanted; docs/mistakes.md"
+    )
+    samples: dict[str, Sample]
     settings: Settings = Field(default_factory=Settings)
 
     @property
-    def signal(self) -> tuple[str, Signal]:
-        """Name and sample of the signal."""
-        return next((n, s) for n, s in self.samples.items() if isinstance(s, Signal))
+    def signals(self) -> dict[str, Signal]:
+        """Name and sample of all signal."""
+        return {n: s for n, s in self.samples.items() if isinstance(s, Signal)}
+
+    @property
+    def masses_gev(self) -> tuple[float, ...]:
+        """Masses of all signal samples, rising."""
+        return tuple(sorted(m for sample in self.signals.values() for m in sample.masses))
+
+    def beams_of(self, sample: str) -> Beams:
+        """Beams of a sample, where its ntuple has none."""
+        return self.samples[sample].beams or self.beams
+
+    def columns_of(self, sample: str) -> dict[str, str]:
+        return {**self.columns, **self.samples[sample].columns}
+
+    def missing_of(self, sample: str) -> float | None:
+        own = self.samples[sample].missing
+        return self.missing if own is None else own
 
 
 def as_yaml(config: Configuration) -> str:
@@ -61,8 +90,11 @@ def as_yaml(config: Configuration) -> str:
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Configuration:
-    """Read and check a configuration; `overrides` are texts like `training.networks=3`."""
+def load(path: Path, overrides: Sequence[str] = (), *, columns_only: bool = False) -> Configuration:
+    """Read and check a configuration; `overrides` are texts like `training.networks=3`.
+
+    columns_only: neither samples nor a luminosity are needed, to apply a model to other files.
+    """
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
             msg = f"{path} is larger than 1 MB; this is not a configuration file"
@@ -74,15 +106,19 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Configuration:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"cannot read the configuration {path}: {error}"
         raise ConfigError(msg) from None
-    return parse(text, where=str(path), overrides=overrides)
+    return parse(text, where=str(path), overrides=overrides, columns_only=columns_only)
 
 
-def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configuration:
+def parse(
+    text: str, *, where: str, overrides: Sequence[str] = (), columns_only: bool = False
+) -> Configuration:
     """Check the text of a configuration; `where` names it in messages."""
     root, raw = _plain_yaml(text, where)
     if not isinstance(raw, dict):
         msg = f"{where} must hold a mapping with the keys {', '.join(Configuration.model_fields)}"
         raise ConfigError(msg)
+    if columns_only:
+        raw = {"luminosity_inv_fb": 1.0, "samples": {}, **raw}
     raw = _with_overrides(raw, overrides)
     try:
         raw = {**raw, "settings": resolved_settings(raw.get("settings"))}
@@ -90,7 +126,10 @@ def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configurat
     except ValidationError as error:
         schema = Configuration.model_json_schema()
         all_problems = error.errors()
-        problems = [explain(root, problem, schema) for problem in all_problems[:MOST_PROBLEMS]]
+        problems = [
+            _named_option(explain(root, problem, schema), problem["loc"], overrides)
+            for problem in all_problems[:MOST_PROBLEMS]
+        ]
         raise ConfigError(listing(where, problems, len(all_problems))) from None
     except ValueError as error:
         msg = f"{where}, settings: {error}"
@@ -99,6 +138,8 @@ def parse(text: str, *, where: str, overrides: Sequence[str] = ()) -> Configurat
         (line_of(root, place), f"{dotted(place)}: {text}")
         for place, text in conflicts(config.samples, config.columns, config.beams)
     ]
+    if not config.samples and not columns_only:
+        problems.append((line_of(root, ("samples",)), "samples: at least one is needed"))
     if problems:
         raise ConfigError(listing(where, problems))
     return config
@@ -128,6 +169,17 @@ def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
         _, parsed = _plain_yaml(value, f"the value of --set {text!r}")
         raw = _placed(raw, ["settings", *keys], parsed)
     return raw
+
+
+def _named_option(
+    explained: tuple[int | None, str], loc: Place, overrides: Sequence[str]
+) -> tuple[int | None, str]:
+    """A problem that an option of the command made names the option, not a line of the file."""
+    for text in overrides:
+        keys = ("settings", *text.partition("=")[0].strip().split("."))
+        if loc[: len(keys)] == keys:
+            return None, f"--set {text}: {explained[1]}"
+    return explained
 
 
 def _placed(tree: Any, keys: list[str], value: Any) -> dict[str, Any]:

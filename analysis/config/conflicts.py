@@ -8,10 +8,16 @@ from collections.abc import Mapping
 from analysis.config.samples import Background, Data, Signal
 from analysis.config.yaml_places import Place, unknown_name
 from selection.beams import MUON_MASS_GEV, Beams
+from selection.masses import one_of
 from selection.ntuple import DEFAULT_BRANCHES
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")  # what a file system takes
-PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+PLACEHOLDER = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")  # {mass}, {mass:.2f}, {mass_mev:04d}
+FORMATS = {  # what may stand behind the colon
+    "mass": re.compile(r"0?\d?\d?(\.\d)?[fg]?"),
+    "mass_mev": re.compile(r"0?\d?\d?d?"),
+    "part": re.compile(r"0?\d?\d?d?"),
+}
 
 
 def conflicts(
@@ -19,31 +25,45 @@ def conflicts(
 ) -> list[tuple[Place, str]]:
     """Every contradiction as (place in the configuration, what is wrong)."""
     found: list[tuple[Place, str]] = []
-    signals = [name for name, sample in samples.items() if isinstance(sample, Signal)]
-    if len(signals) != 1:
-        found.append(
-            (("samples",), f"exactly one sample of kind signal is needed, found {signals}")
-        )
-    found += [
-        (("columns", column), unknown_name(column, DEFAULT_BRANCHES))
-        for column in columns
-        if column not in DEFAULT_BRANCHES
-    ]
+    found += _unknown_columns(("columns",), columns)
+    owner: dict[float, str] = {}
+    for name, sample in samples.items():
+        for mass in sample.masses if isinstance(sample, Signal) else ():
+            if mass in owner:
+                text = f"{mass:g} GeV is a mass of {owner[mass]} too; list its files in one sample"
+                found.append((("samples", name, "masses_gev"), text))
+            owner.setdefault(mass, name)
     for name, sample in samples.items():
         at: Place = ("samples", name)
         if not NAME.fullmatch(name):
             found.append((at, "use letters, digits, - and _ only: the name becomes a folder"))
-        found += [((*at, key), msg) for key, msg in _sample_conflicts(sample, beams)]
+        found += _unknown_columns((*at, "columns"), sample.columns)
+        own = sample.beams or beams
+        found += [((*at, key), msg) for key, msg in _sample_conflicts(sample, own)]
     return found
+
+
+def _unknown_columns(at: Place, columns: Mapping[str, str]) -> list[tuple[Place, str]]:
+    return [
+        ((*at, column), unknown_name(column, DEFAULT_BRANCHES))
+        for column in columns
+        if column not in DEFAULT_BRANCHES
+    ]
 
 
 def _sample_conflicts(sample: Signal | Background | Data, beams: Beams) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    used = {name for pattern in sample.files for name in PLACEHOLDER.findall(pattern)}
+    written = [found for pattern in sample.files for found in PLACEHOLDER.findall(pattern)]
+    used = {name for name, _ in written}
     allowed = {"part"} | ({"mass", "mass_mev"} if isinstance(sample, Signal) else set())
     found += [
         ("files", f"{{{name}}} has no meaning here; use {sorted(allowed)}")
         for name in sorted(used - allowed)
+    ]
+    found += [
+        ("files", f"{{{name}:{form}}} has no meaning; write {{mass:.2f}} or {{mass_mev:04d}}")
+        for name, form in written
+        if name in allowed and not FORMATS[name].fullmatch(form)
     ]
     if isinstance(sample, Signal):
         limit = beams.sqrt_s_gev - 2 * MUON_MASS_GEV
@@ -53,6 +73,7 @@ def _sample_conflicts(sample: Signal | Background | Data, beams: Beams) -> list[
             found.append(("masses_gev", msg))
         if len(set(sample.masses)) < len(sample.masses):
             found.append(("masses_gev", "a mass is listed twice"))
+        found += _count_conflicts(sample)
         if len(sample.masses) > 1 and not used & {"mass", "mass_mev"}:
             found.append(("files", "needs {mass} or {mass_mev}: each mass has its own files"))
     if isinstance(sample, Background) and (sample.luminosity_inv_fb is None) == (
@@ -64,6 +85,21 @@ def _sample_conflicts(sample: Signal | Background | Data, beams: Beams) -> list[
         )
         found.append(("weight", msg))
     return found + _recipe_conflicts(sample, used)
+
+
+def _count_conflicts(sample: Signal) -> list[tuple[str, str]]:
+    """n_generated as a list or mapping must fit the masses; a recipe needs one number."""
+    n, masses = sample.n_generated, sample.masses
+    if isinstance(n, tuple) and len(n) != len(masses):
+        return [("n_generated", f"has {len(n)} numbers for {len(masses)} masses")]
+    if isinstance(n, dict):
+        odd = [m for m in masses if sample.n_generated_at(m) is None]
+        odd += [m for m in n if not one_of(m, masses)]
+        if odd:
+            return [("n_generated", f"{odd[0]:g} GeV stands only here or only in masses_gev")]
+    if sample.simulate is not None and not isinstance(n, int):
+        return [("n_generated", "a simulated sample needs one number for all masses")]
+    return []
 
 
 def _recipe_conflicts(sample: Signal | Background | Data, used: set[str]) -> list[tuple[str, str]]:

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+    with_config,
+)
+
+from selection.beams import Beams
+from selection.masses import same_mass
+
+with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(Beams)
 
 
 class Strict(BaseModel):
@@ -47,6 +60,26 @@ Masses: TypeAlias = Annotated[
 ]
 
 
+Count: TypeAlias = Annotated[int, Field(gt=0)]
+
+
+def _count_form(value: Any) -> str:
+    """One number for all masses, a list in their order, or a mapping by mass."""
+    return "mapping" if isinstance(value, Mapping) else "list" if _is_list(value) else "number"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+Generated: TypeAlias = Annotated[
+    Annotated[Count, Tag("number")]
+    | Annotated[tuple[Count, ...], Tag("list")]
+    | Annotated[dict[float, Count], Tag("mapping")],
+    Discriminator(_count_form),
+]
+
+
 class Simulate(Strict):
     """How `punzi simulate` makes the files of this sample."""
 
@@ -67,6 +100,14 @@ class _Sample(Strict):
         description="paths, glob patterns or URLs, relative to the configuration file"
     )
     label: str | None = Field(None, description="text for legends; the sample's name if absent")
+    tree: str | None = Field(None, description="of this sample, if another than that of the file")
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="of this sample, on top of those of the file"
+    )
+    beams: Beams | None = Field(None, description="of this sample, instead of those of the file")
+    missing: float | None = Field(
+        None, description="number that means missing in this sample, such as -999"
+    )
     duplicates: Literal["error", "allow"] = Field("error", description="repeated events")
     simulate: Simulate | None = None
 
@@ -86,7 +127,14 @@ class Signal(_Sample):
 
     kind: Literal["signal"]
     masses_gev: Masses
-    n_generated: int = Field(gt=0, description="generated events per mass")
+    n_generated: Generated | None = Field(
+        None,
+        description="generated events per mass: a number, a list, a mapping by mass, or absent if "
+        "the files record it",
+    )
+    weight: str | None = Field(
+        None, description="branch with a weight per event; its mean over generated events is 1"
+    )
     scale_factors: ScaleFactors = Field(
         default_factory=dict, description="named corrections, multiplied into the weight"
     )
@@ -96,6 +144,16 @@ class Signal(_Sample):
         if isinstance(self.masses_gev, MassRange):
             return self.masses_gev.values()
         return tuple(sorted(self.masses_gev))
+
+    def n_generated_at(self, mass_gev: float) -> int | None:
+        """Generated events of one mass; None where only the files can tell."""
+        if isinstance(self.n_generated, dict):
+            return next((n for m, n in self.n_generated.items() if same_mass(m, mass_gev)), None)
+        if isinstance(self.n_generated, tuple):
+            # in the order in which the masses are written
+            written = self.masses_gev if isinstance(self.masses_gev, tuple) else self.masses
+            return self.n_generated[next(i for i, m in enumerate(written) if m == mass_gev)]
+        return self.n_generated
 
 
 class Background(_Sample):
@@ -112,9 +170,10 @@ class Background(_Sample):
 
 
 class Data(_Sample):
-    """Recorded events: no truth, no weights."""
+    """Recorded events: no truth, no weights. Simulation beside them is scaled to their size."""
 
     kind: Literal["data"]
+    luminosity_inv_fb: float = Field(gt=0, description="integrated luminosity of the data, 1/fb")
 
 
 Sample: TypeAlias = Annotated[Signal | Background | Data, Field(discriminator="kind")]

@@ -71,8 +71,9 @@ def line_of(root: yaml.Node | None, path: Place) -> int | None:
 def explain(root: yaml.Node | None, problem: Any, schema: dict[str, Any]) -> tuple[int | None, str]:
     """One pydantic problem as (line, text)."""
     loc: Place = problem["loc"]
-    # pydantic's tag for the form of the masses is no key of the file
-    path: Place = tuple(p for before, p in pairwise(("", *loc)) if before != "masses_gev")
+    # pydantic's tag for the form of a value is no key of the file
+    tagged = ("masses_gev", "n_generated")
+    path: Place = tuple(p for before, p in pairwise(("", *loc)) if before not in tagged)
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         text = unknown_name(str(path[-1]), _valid_names(schema, path[:-1]))
     elif problem["type"] == "missing":
@@ -87,7 +88,8 @@ def explain(root: yaml.Node | None, problem: Any, schema: dict[str, Any]) -> tup
 
 
 def unknown_name(name: str, valid: Sequence[str] | Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.5)
+    near = [word for word in valid if name and word.startswith(name)]
+    near = near or difflib.get_close_matches(name, list(valid), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(valid)}"
     return f"no such key; {hint}"
 

@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis.evaluate.stage import load_figures, write_figures
+from analysis.inputs.findings import SAME_EVENTS
 from analysis.run.folder import RunError, RunFolder
+from analysis.select.index import load_selection
+from analysis.select.selected import contents, thinning
 from analysis.terminal.console import progress
 from analysis.train.stage import failed_networks, simulated_table
 from analysis.train.windows import load_windows
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 def refuse_missing_masses(run: RunFolder, config: Configuration) -> None:
     """Stop, before any work, if the fresh sample lacks a mass of the run."""
     wanted = load_figures(run)[0].mass_gev
-    missing = [f"{m:g}" for m in wanted[~one_of(wanted, config.signal[1].masses)]]
+    missing = [f"{m:g}" for m in wanted[~one_of(wanted, config.masses_gev)]]
     if missing:
         msg = (
             f"the fresh sample has no signal at {', '.join(missing[:5])} GeV "
@@ -38,6 +43,22 @@ def refuse_missing_masses(run: RunFolder, config: Configuration) -> None:
             f"configuration the same masses_gev"
         )
         raise RunError(msg)
+
+
+def refuse_same_events(run: RunFolder, selection: Selection) -> None:
+    """Stop if the fresh sample holds events of the run: they chose its networks and cuts."""
+    known = load_selection(run)
+    by = max(thinning(known), thinning(selection))
+    mine = np.concatenate(list(contents(known, thinned_by=by).values()))
+    for name, bits in contents(selection, thinned_by=by).items():
+        again = int(np.isin(bits, mine).sum())
+        if again >= min(SAME_EVENTS, max(len(bits), 1)):
+            msg = (
+                f"{name} of the fresh sample holds {again} of {len(bits)} events that the run "
+                f"{run.path} was trained or tuned on: that confirms nothing. Give files that the "
+                f"run has never seen (for simulated ones: another seed)."
+            )
+            raise RunError(msg)
 
 
 def confirm(

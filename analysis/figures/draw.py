@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from analysis.figures.results import feature_space, learning, maps, reaches
-from analysis.figures.run_results import Drawing, RunResults, run_results, shown_files
+from analysis.figures.run_results import (
+    Drawing,
+    RunResults,
+    data_luminosity_inv_fb,
+    run_results,
+    shown_files,
+)
 from analysis.figures.spectra import features, resolution, spectra
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_json
@@ -155,6 +161,7 @@ def _stamp(run: RunFolder, config: Configuration) -> str:
         [content_digest(path) for path in files],
         config.settings.plots,
         config.luminosity_inv_fb,
+        data_luminosity_inv_fb(config),
         config.beams.sqrt_s_gev,
         {name: [sample.kind, sample.label] for name, sample in config.samples.items()},
         code_digest("analysis.figures"),

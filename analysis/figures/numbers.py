@@ -16,7 +16,6 @@ import hist
 import numpy as np
 from numba_stats import crystalball, norm
 
-from analysis.figures.published_widths import PUBLISHED_WIDTHS
 from analysis.run.folder import RunFolder
 from analysis.select.histograms import AXES
 from analysis.train.stage import load_history
@@ -24,6 +23,7 @@ from models.results import Floats, LossHistory, PeakFit, WidthsByMass, from_json
 from models.training.history import History
 from plots.spectrum import SignalOverlay
 from selection.masses import same_mass, signed_root
+from selection.published_widths import PUBLISHED_WIDTHS
 from selection.resolution import TAIL_POWER, WIDTH_RATIO, WidthCurve, WidthFit, peak_density
 from selection.table import FEATURES, BoolArray, EventTable
 from selection.windows import MassWindows

@@ -24,7 +24,7 @@ from analysis.train.windows import load_fits
 from models.evaluation.comparison import PUNZI_SINGLE, of_curve
 from models.results import Curve, EnsembleFigureOfMerit, FigureOfMerit, LossHistory, Record
 from models.trained import TrainedModel, load_model
-from plots.style import PROCESS_TEXT, Label
+from plots.style import PROCESS_TEXT, Label, Legend
 from selection.resolution import WidthCurve, WidthFit
 from selection.table import EventTable
 
@@ -79,11 +79,23 @@ class RunResults:
         found = of_curve(self.figures, curve)
         return next(f for f in found if f.network == self.network)
 
-    def text(self, sample: str) -> str:
-        """Legend of a sample: ours for our processes, else its label or its name."""
-        if sample in PROCESS_TEXT:
-            return sample
-        return drawable(self.config.samples[sample].label or sample)
+    @property
+    def shown_luminosity_inv_fb(self) -> float:
+        """Of figures that show data if there are any: that of the data; else the target."""
+        measured = data_luminosity_inv_fb(self.config)
+        return self.config.luminosity_inv_fb if self.data is None else measured
+
+    @property
+    def legend(self) -> Legend:
+        """Labels of the configuration; without one, our text for our processes, else the name."""
+        samples = self.config.samples
+        texts = {
+            name: drawable(sample.label) if sample.label else PROCESS_TEXT.get(name, drawable(name))
+            for name, sample in samples.items()
+        }
+        data = [name for name, sample in samples.items() if sample.kind == "data"]
+        one = len(data) == 1 and samples[data[0]].label
+        return Legend(texts, texts[data[0]] if one else "Data")
 
 
 def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvents) -> RunResults:
@@ -120,6 +132,12 @@ def data_events(run: RunFolder, config: Configuration) -> EventTable | None:
     names = {name for name, sample in config.samples.items() if sample.kind == "data"}
     parts = [part for part in load_selection(run).parts if part.sample in names]
     return read_table(parts) if parts else None
+
+
+def data_luminosity_inv_fb(config: Configuration) -> float:
+    """Of all data samples together; 0 without any."""
+    data = [sample for sample in config.samples.values() if sample.kind == "data"]
+    return sum((sample.luminosity_inv_fb for sample in data), 0.0)
 
 
 def drawable(text: str) -> str:

@@ -32,7 +32,7 @@ TITLE = {"recoil_mass": "Recoil mass", "recoil_mass2": "Squared recoil mass"}
 
 @dataclass(frozen=True)
 class Spectrum:
-    """One quantity at one stage."""
+    """One quantity at one stage, as drawn: simulation beside data has their luminosity."""
 
     backgrounds: Mapping[str, hist.Hist]
     signals: tuple[SignalOverlay, ...]
@@ -54,6 +54,8 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
     )
     sigma = shown_cross_section(m)
     signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if m.masses_gev else ""
+    if m.data is not None:
+        signal += f"Simulation is scaled to the {m.shown_luminosity_inv_fb:g} fb⁻¹ of the data. "
     for quantity, title in TITLE.items():
         before, after = both_stages(m, quantity, sigma)
         points = None
@@ -69,6 +71,7 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
                 signals=(before.signals, after.signals),
                 data=points,
                 label=label,
+                legend=m.legend,
             ),
             [
                 {"stage": stage, **row}
@@ -82,20 +85,24 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
             yield Drawing(
                 f"{quantity}_{stage}",
                 f"{title} {stage} the cut, with data",
-                f"Lower panel: data over simulation. {signal}{about}",
-                recoil_spectrum(s.backgrounds, signals=s.signals, data=s.data, label=label),
+                f"Lower panel: data over simulation; red triangles: above the panel, or data where "
+                f"nothing is expected. {signal}{about}",
+                recoil_spectrum(
+                    s.backgrounds, signals=s.signals, data=s.data, label=label, legend=m.legend
+                ),
                 s.rows(),
             )
 
 
 def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[Spectrum, Spectrum]:
     """All selected events, and those that pass the single cut."""
-    table, L = m.simulated.table, m.config.luminosity_inv_fb
+    table, L = m.simulated.table, m.shown_luminosity_inv_fb
+    scale = L / m.config.luminosity_inv_fb  # weights of backgrounds are for the target luminosity
     passing = m.models["punzi"].score(table.features) >= m.single_cut
 
     def filled(keep: BoolArray) -> tuple[dict[str, hist.Hist], dict[float, hist.Hist]]:
         samples = background_rows(table).items()
-        stack = {m.text(name): histogram(quantity, table, rows & keep) for name, rows in samples}
+        stack = {name: histogram(quantity, table, rows & keep) * scale for name, rows in samples}
         masses = {
             mass: histogram(quantity, table, signal_rows(table, mass) & keep)
             for mass in m.masses_gev
@@ -125,16 +132,17 @@ def shown_cross_section(m: RunResults) -> float:
 
 
 def data_label(m: RunResults) -> Label:
-    """With data on it, a figure is no longer "Simulation" of nobody's choosing."""
-    if m.data is None or m.label.text != "Simulation (own work)":
+    """With data on it, a figure has their luminosity and is no longer a mere "Simulation"."""
+    if m.data is None:
         return m.label
-    return replace(m.label, text="Own work")
+    text = "Own work" if m.label.text == "Simulation (own work)" else m.label.text
+    return replace(m.label, text=text, luminosity_inv_fb=m.shown_luminosity_inv_fb)
 
 
 def features(m: RunResults) -> Iterator[Drawing]:
     """Shapes of the four inputs."""
     table = m.simulated.table
-    rows = {m.text(name): chosen for name, chosen in background_rows(table).items()}
+    rows = background_rows(table)
     rows |= {f"$m_{{Z′}}$ = {mass:g} GeV/$c^2$": signal_rows(table, mass) for mass in m.masses_gev}
     shapes = {
         name: {text: histogram(name, table, chosen) for text, chosen in rows.items()}
@@ -146,7 +154,9 @@ def features(m: RunResults) -> Iterator[Drawing]:
         "The four inputs of the network",
         "Each histogram is divided by its own sum. Momenta of the muons in the centre-of-mass "
         "frame; events after the preselection.",
-        feature_distributions(shapes, label=replace(m.label, luminosity_inv_fb=None)),
+        feature_distributions(
+            shapes, label=replace(m.label, luminosity_inv_fb=None), legend=m.legend
+        ),
         [
             {"feature": name, **row}
             for name, found in shapes.items()

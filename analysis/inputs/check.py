@@ -1,37 +1,50 @@
-"""Inspection of input files: everything that can be known before any event is processed.
+"""Inspection of all input files, and what is wrong with them: in their form and in their physics.
 
-Only headers, the tree's own description and the recorded metadata are read, plus the first basket
-of the momenta in at most 20 files per data set for the share of NaN. A file whose header promises
-more bytes than the file has is truncated; no need to read to its end. `punzi check` prints the
-problems, `punzi select` refuses to start while there are any.
+`punzi check` prints what is found, `punzi select` refuses to start while anything stops it. Every
+file is opened; the rows of at most 20 files per data set are looked at.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
-import uproot
 
 from analysis.inputs.columns import Wanted, wanted_columns
+from analysis.inputs.file_report import FileReport, Look, inspect_file
+from analysis.inputs.findings import (
+    Finding,
+    branch_findings,
+    grouped,
+    joined,
+    normalisation_findings,
+    peak_findings,
+    recorded_findings,
+    row_findings,
+    same_file_findings,
+)
+from analysis.inputs.rows import peak_of
 from analysis.terminal.interrupts import process_pool
 from selection.errors import UserError
-from selection.ntuple import MOMENTA, find_branch, nearest
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
     from analysis.inputs.datasets import Dataset
 
-NO_FILE = "no such file"
-NAN_FILES_PER_DATASET = 20
-NAN_ROWS = 10_000
+log = logging.getLogger(__name__)
+
+LOOK_FILES_PER_DATASET = 20
 MANY_FILES = 200  # from here on processes pay for their start: parsing headers holds the GIL
+MOST_LINES = 20
+
+Reports = Mapping[str, Sequence[FileReport]]  # by data set
 
 
 class CheckError(UserError):
@@ -39,22 +52,8 @@ class CheckError(UserError):
 
 
 @dataclass(frozen=True)
-class FileReport:
-    """What was found in one file."""
-
-    file: str
-    tree: str = ""
-    n_entries: int = 0
-    uuid: str = ""
-    size_bytes: int = 0
-    branches: Mapping[str, str] = field(default_factory=dict)  # our column -> branch
-    recorded: Mapping[str, float] = field(default_factory=dict)  # from metadata or basf2
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Problem:
-    """One row of the table."""
+    """What is wrong with the form of a file, or of all files of a data set."""
 
     dataset: str
     file: str
@@ -63,144 +62,15 @@ class Problem:
 
 def wanted_branches(config: Configuration, dataset: Dataset) -> Wanted:
     """Columns this configuration needs of a data set, and those used where present."""
+    sample = config.samples[dataset.sample]
     return wanted_columns(
-        config.columns,
-        tree=config.tree,
+        config.columns_of(dataset.sample),
+        tree=sample.tree or config.tree,
         preselection=config.settings.preselection,
         candidates=config.candidates,
         weight=dataset.weight_branch,
         event_numbers=True,
     )
-
-
-def inspect_file(file: str, wanted: Wanted) -> FileReport:
-    """Look at one file; never raises for a bad file, but reports what is wrong with it."""
-    size = 0
-    if "://" not in file:
-        problem, size = _header_problem(Path(file))
-        if problem:
-            return FileReport(file, size_bytes=size, problems=(problem,))
-    try:
-        with uproot.open(file) as opened:
-            return _inspect_open(opened, file, size, wanted)
-    except Exception as error:  # a damaged file may raise anything inside uproot
-        reason = str(error).strip().split("\n")[0][:160]
-        text = f"cannot be read: {type(error).__name__}: {reason}"
-        return FileReport(file, size_bytes=size, problems=(text,))
-
-
-def _header_problem(path: Path) -> tuple[str | None, int]:
-    """Missing, not ROOT, or shorter than its own header says."""
-    try:
-        size = path.stat().st_size
-        if path.is_dir():
-            return "is a folder, not a file", 0
-        with path.open("rb") as stream:
-            head = stream.read(20)
-    except FileNotFoundError:
-        if any(c in path.name for c in "*?["):
-            return "no file matches this pattern", 0
-        return NO_FILE, 0
-    except OSError as error:
-        return f"cannot be opened: {error.strerror}", 0
-    if size == 0:
-        return "is empty (0 bytes)", 0
-    if head[:4] != b"root" or len(head) < 20:
-        return f"is not a ROOT file (begins with {head[:4]!r})", size
-    version = struct.unpack(">i", head[4:8])[0]
-    end = struct.unpack(
-        ">q" if version >= 1_000_000 else ">i", head[12 : 20 if version >= 1_000_000 else 16]
-    )[0]
-    if end > size:
-        return f"is truncated: {size} bytes of {end}; copy or make it again", size
-    return None, size
-
-
-def _inspect_open(
-    opened: uproot.ReadOnlyDirectory, file: str, size: int, wanted: Wanted
-) -> FileReport:
-    trees = opened.keys(recursive=False, cycle=False, filter_classname="TTree")
-    name = wanted.tree
-    if name is None:
-        candidates = [t for t in dict.fromkeys(trees) if t not in ("persistent", "metadata")]
-        if len(candidates) != 1:
-            text = f"has {len(candidates)} TTrees {candidates}; name the right one with `tree:`"
-            return FileReport(file, size_bytes=size, problems=(text,))
-        name = candidates[0]
-    elif name not in trees:
-        near = nearest(name, trees) or sorted(set(trees))
-        text = f"has no TTree {name!r} (found: {', '.join(near) or 'none'})"
-        return FileReport(file, size_bytes=size, problems=(text,))
-    tree = opened[name]
-    found, problems = _match_branches(tree, wanted)
-    if tree.num_entries == 0:
-        problems.append("has zero entries")
-    elif wanted.count_nan and not problems:
-        problems += _nan_problems(tree, found)
-    return FileReport(
-        file=file,
-        tree=name,
-        n_entries=int(tree.num_entries),
-        uuid=str(opened.file.uuid),
-        size_bytes=size,
-        branches=found,
-        recorded=_recorded(opened, trees),
-        problems=tuple(problems),
-    )
-
-
-def _match_branches(tree: uproot.TTree, wanted: Wanted) -> tuple[dict[str, str], list[str]]:
-    present = tree.keys(recursive=False)
-    found: dict[str, str] = {}
-    problems: list[str] = []
-    for column, name in {**wanted.optional, **wanted.required}.items():
-        branch = find_branch(name, present)
-        if branch is None:
-            if column in wanted.required:
-                close = ", ".join(nearest(name, present)) or "none"
-                problems.append(f"has no branch {name!r} (nearest: {close})")
-            continue
-        if not _is_number(tree[branch]):
-            problems.append(f"branch {branch!r} is {tree[branch].typename}, expected one number")
-            continue
-        if tree[branch].num_entries != tree.num_entries:  # a plan of rows that are not there
-            counts = f"{tree[branch].num_entries} entries, the tree {tree.num_entries}"
-            problems.append(f"is damaged: branch {branch!r} has {counts}; copy or make it again")
-            continue
-        found[column] = branch
-    return found, problems
-
-
-def _is_number(branch: uproot.TBranch) -> bool:
-    plain = isinstance(branch.interpretation, uproot.interpretation.numerical.AsDtype)
-    if not plain:
-        return False
-    dtype = branch.interpretation.to_dtype
-    return dtype.shape == () and dtype.names is None and dtype.kind in "fiu"
-
-
-def _nan_problems(tree: uproot.TTree, branches: Mapping[str, str]) -> list[str]:
-    rows = min(NAN_ROWS, tree.num_entries)
-    arrays = tree.arrays([branches[c] for c in MOMENTA], entry_stop=rows, library="np")
-    bad = ~np.all([np.isfinite(a) for a in arrays.values()], axis=0)
-    share = np.count_nonzero(bad) / rows
-    return [f"{share:.1%} of the first {rows} rows have NaN momenta"] if share > 0.5 else []
-
-
-def _recorded(opened: uproot.ReadOnlyDirectory, trees: Sequence[str]) -> dict[str, float]:
-    """What the file says of itself: our metadata tree, or basf2's FileMetaData (release 09 on)."""
-    if "metadata" in trees:
-        tree = opened["metadata"]
-        names = [b.name for b in tree.branches if _is_number(b)]
-        if tree.num_entries == 1:
-            return {n: float(a[0]) for n, a in tree.arrays(names, library="np").items()}
-    if "persistent" in trees:
-        tree = opened["persistent"]
-        for key in tree.iterkeys():
-            if key.rsplit("/", 1)[-1] == "m_mcEvents":
-                events = int(np.sum(tree[key].array(library="np")))
-                return {"n_generated": float(events)} if events > 0 else {}
-    return {}
 
 
 def inspect_all(
@@ -211,20 +81,19 @@ def inspect_all(
     step: Callable[[], None] = lambda: None,
 ) -> dict[str, list[FileReport]]:
     """Reports of every file, by data set name, in the order of the files."""
-    jobs: list[tuple[str, str, Wanted]] = []
+    tasks: list[tuple[str, str, Wanted, Look | None]] = []
     for ds in datasets:
-        wanted = wanted_branches(config, ds)
-        sampled = replace(wanted, count_nan=True)
-        stride = math.ceil(len(ds.files) / NAN_FILES_PER_DATASET) or 1
-        jobs += [
-            (ds.name, file, wanted if i % stride else sampled) for i, file in enumerate(ds.files)
+        beams, missing = config.beams_of(ds.sample), config.missing_of(ds.sample)
+        wanted, look = wanted_branches(config, ds), Look(beams, missing, ds.kind == "signal")
+        stride = math.ceil(len(ds.files) / LOOK_FILES_PER_DATASET) or 1
+        tasks += [
+            (ds.name, file, wanted, None if i % stride else look) for i, file in enumerate(ds.files)
         ]
     reports: dict[str, list[FileReport]] = {ds.name: [] for ds in datasets}
-    with _pool(len(jobs), workers) as pool:
-        files, wants = [job[1] for job in jobs], [job[2] for job in jobs]
-        for (name, _, _), report in zip(
-            jobs, pool.map(inspect_file, files, wants, chunksize=16), strict=True
-        ):
+    names, files, wants, looks = zip(*tasks, strict=True) if tasks else ((), (), (), ())
+    with _pool(len(tasks), workers) as pool:
+        found = pool.map(inspect_file, files, wants, looks, chunksize=16)
+        for name, report in zip(names, found, strict=True):
             reports[name].append(report)
             step()
     return reports
@@ -236,24 +105,118 @@ def _pool(n_files: int, workers: int) -> Executor:
     return ThreadPoolExecutor(max(workers, 1))
 
 
+def refuse_mistakes(
+    config: Configuration, datasets: Sequence[Dataset], reports: Reports, *, allow_lost: bool
+) -> None:
+    """Stop at the first kind of problem; what does not stop is said.
+
+    allow_lost: rows that cannot be read are accounted for by the selection.
+    """
+    problems = find_problems(datasets, reports, unreadable=not allow_lost)
+    if problems:
+        msg = f"{len(problems)} problems with input files (see `punzi check`):\n" + listed(
+            problem_lines(problems)
+        )
+        raise CheckError(msg)
+    stop_or_say(find_mistakes(config, datasets, reports), config.accept)
+
+
+def stop_or_say(findings: Sequence[Finding], accepted: Sequence[str]) -> None:
+    """Refuse what gives wrong physics unless it is accepted by name; log the rest."""
+    stopping = [f for f in findings if f.stops and f.name not in accepted]
+    for line in grouped(f for f in findings if f not in stopping):
+        log.warning("%s", line)
+    if stopping:
+        raise CheckError(refusal(stopping))
+
+
+def refusal(stopping: Sequence[Finding]) -> str:
+    names = ", ".join(dict.fromkeys(f.name for f in stopping))
+    return (
+        f"the inputs cannot be right (docs/mistakes.md):\n{listed(grouped(stopping))}\n"
+        f"Mend them; what is known and wanted is accepted with `accept: [{names}]` in the "
+        f"configuration."
+    )
+
+
+def listed(lines: Sequence[str]) -> str:
+    more = [f"... and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+    return "\n".join(f"  {line}" for line in [*lines[:MOST_LINES], *more])
+
+
 def find_problems(
-    datasets: Sequence[Dataset], reports: Mapping[str, Sequence[FileReport]]
+    datasets: Sequence[Dataset], reports: Reports, *, unreadable: bool = True
 ) -> list[Problem]:
     """All problems of all files, and where recorded and configured normalisation disagree."""
     found: list[Problem] = []
     for ds in datasets:
         of_files = reports[ds.name]
         found += [Problem(ds.name, r.file, text) for r in of_files for text in r.problems]
+        if unreadable:
+            text = "the data cannot be read, copy or make the file again"
+            found += [
+                Problem(ds.name, r.file, f"{text} ({r.unreadable})")
+                for r in of_files
+                if r.unreadable
+            ]
         if all(not r.problems for r in of_files):
             found += [Problem(ds.name, "all files", t) for t in _normalisation(ds, of_files)]
     return found
+
+
+def problem_lines(problems: Sequence[Problem]) -> list[str]:
+    """As many lines as there are distinct problems: `in 45 files of signal/0.1, …: no branch …`."""
+    by_text: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_text.setdefault(problem.text, []).append(problem)
+    return [f"{_places(of_text)} {text}" for text, of_text in by_text.items()]
+
+
+def _places(problems: Sequence[Problem]) -> str:
+    first, names = problems[0], joined([p.dataset for p in problems])
+    if len(problems) == 1:
+        return f"{first.dataset}: {first.file}"
+    return f"{names}: {len(problems)} files, the first {first.file}:"
+
+
+def find_mistakes(
+    config: Configuration, datasets: Sequence[Dataset], reports: Reports
+) -> list[Finding]:
+    """What the physics of the inputs cannot be, as far as a look at their first rows can tell."""
+    found: list[Finding] = []
+    for ds in datasets:
+        found += _mistakes_of(config, ds, reports[ds.name])
+    files = [(n, r.file, r.fingerprint) for n, of_files in reports.items() for r in of_files]
+    allowed = {ds.name for ds in datasets if ds.duplicates_allowed}
+    found += same_file_findings(files, allowed=allowed)
+    return found
+
+
+def _mistakes_of(
+    config: Configuration, ds: Dataset, of_files: Sequence[FileReport]
+) -> Iterator[Finding]:
+    beams = config.beams_of(ds.sample)
+    look = reduce(add, (report.look for report in of_files))
+    cause = next((report.cause for report in of_files if report.cause), "")
+    yield from {f.text: f for r in of_files for f in branch_findings(ds.name, r.branches)}.values()
+    wrong_rows = list(row_findings(ds.name, look, beams, cause=cause))
+    yield from wrong_rows
+    if ds.kind == "signal" and not wrong_rows:  # one message for one mistake
+        recoil = np.concatenate([report.recoil_mass2_gev2 for report in of_files])
+        yield from peak_findings(ds.name, ds.mass_gev, peak_of(recoil))
+    entries = sum(report.n_entries for report in of_files)
+    yield from normalisation_findings(ds, entries * look.first_candidates / max(look.rows, 1))
+    yield from recorded_findings(ds, [report.recorded for report in of_files])
+    if any("event" not in report.branches for report in of_files):
+        text = "no event numbers in the files: the entry of a row in its file stands for them"
+        yield Finding("entry_numbers", ds.name, text)
 
 
 def _normalisation(ds: Dataset, reports: Sequence[FileReport]) -> list[str]:
     texts = []
     for name, configured in (
         ("n_generated", ds.n_generated),
-        ("luminosity_inv_fb", ds.luminosity_inv_fb),
+        ("luminosity_inv_fb", ds.luminosity_inv_fb if ds.kind == "background" else None),
     ):
         values = [r.recorded.get(name) for r in reports]
         known = [value for value in values if value is not None]
@@ -262,6 +225,10 @@ def _normalisation(ds: Dataset, reports: Sequence[FileReport]) -> list[str]:
         total = math.fsum(known)
         if not math.isclose(total, configured, rel_tol=1e-6):
             texts.append(f"{name} is {configured:g} in the configuration, {total:g} in the files")
+    if ds.kind == "signal" and ds.n_generated is None:
+        untold = [r.file for r in reports if "n_generated" not in r.recorded]
+        if untold:
+            texts.append(f"n_generated is not configured, and {untold[0]} does not record it")
     shares = [r.recorded["parts"] for r in reports if r.recorded.get("parts")]
     if ds.weight_branch and len(shares) == len(reports):
         present = math.fsum(1 / parts for parts in shares)

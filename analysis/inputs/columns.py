@@ -2,9 +2,9 @@
 
     our column -> branch or basf2 expression (configured, else our own name) -> branch of the file
 
-Momenta and the columns of the cuts that are on must be there; beams are used where a file has them
-and must be there if the configuration names their branches. Which branches are meant is found file
-by file: files of one data set need not be alike.
+Momenta and the columns of the cuts that are on must be there; beams and event numbers are used
+where a file has them and must be there if the configuration names their branches. Which branches
+are meant is found file by file: files of one data set need not be alike.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from selection.ntuple import (
     BEAM_COLUMNS,
-    CANDIDATES_BRANCH,
+    CANDIDATES_COLUMN,
     DEFAULT_BRANCHES,
     ECMS_COLUMN,
-    KEY_BRANCHES,
+    KEY_COLUMNS,
     MOMENTA,
 )
 from selection.preselection import CandidatePolicy, Preselection
@@ -37,7 +38,6 @@ class Wanted:
     tree: str | None
     required: Mapping[str, str]
     optional: Mapping[str, str]
-    count_nan: bool = False
 
 
 def wanted_columns(
@@ -49,24 +49,49 @@ def wanted_columns(
     weight: str | None,
     event_numbers: bool,
 ) -> Wanted:
-    """mapped: `columns:` of the configuration; weight: branch, if any; event_numbers: needed?"""
+    """mapped: `columns:` of the configuration; weight: branch, if any; event_numbers: used?"""
     names = {**DEFAULT_BRANCHES, **mapped}
-    needed = [*MOMENTA, *preselection.columns, *(name for name in BEAMS if name in mapped)]
-    required = {name: names[name] for name in needed}
-    optional = {name: names[name] for name in BEAMS if name not in mapped}
-    if event_numbers:
-        required |= {branch: branch for branch in KEY_BRANCHES[:3]}
-        optional |= {branch: branch for branch in KEY_BRANCHES[3:]}
+    needed = [*MOMENTA, *preselection.columns]
+    maybe = [*BEAMS, *(KEY_COLUMNS if event_numbers else ())]
     if candidates == "unique":
-        required[CANDIDATES_BRANCH] = CANDIDATES_BRANCH
+        needed.append(CANDIDATES_COLUMN)
     elif candidates == "first":
-        required["__candidate__"] = "__candidate__"
+        needed.append("candidate")
+    needed += [name for name in maybe if name in mapped]
+    required = {name: names[name] for name in needed}
     if weight is not None:
         required["weight"] = weight
+    optional = {name: names[name] for name in maybe if name not in required}
     return Wanted(tree, required, optional)
 
 
-def read_columns(read: Callable[[str], npt.NDArray[Any]], branches: Mapping[str, str]) -> Columns:
-    """Our columns by way of `read(branch)`; each branch is read once, the others never."""
+def read_columns(
+    read: Callable[[str], npt.NDArray[Any]],
+    branches: Mapping[str, str],
+    *,
+    missing: float | None = None,
+) -> Columns:
+    """Our columns by way of `read(branch)`; each branch is read once, the others never.
+
+    missing: the number that stands for NaN in this file, if any.
+    """
     found = {branch: read(branch) for branch in sorted(set(branches.values()))}
-    return {column: found[branch] for column, branch in branches.items()}
+    columns = {column: found[branch] for column, branch in branches.items()}
+    if missing is None:
+        return columns
+    measured = [name for name in columns if name not in (*KEY_COLUMNS, CANDIDATES_COLUMN)]
+    return columns | {name: _without(columns[name], missing) for name in measured}
+
+
+def _without(values: npt.NDArray[Any], missing: float) -> npt.NDArray[Any]:
+    """The same values, NaN where they are the number that means missing."""
+    kind = np.result_type(values.dtype, np.float32)
+    return np.where(values == values.dtype.type(missing), np.nan, values).astype(kind)
+
+
+def with_event_numbers(columns: Columns, *, file_number: int, start: int) -> Columns:
+    """The columns with an identity for every row: that of the file, or its entry number."""
+    if "event" in columns:
+        return columns
+    n = len(columns["mu_plus_px"])
+    return {**columns, "run": np.full(n, file_number), "event": np.arange(start, start + n)}

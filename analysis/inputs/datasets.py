@@ -2,7 +2,7 @@
 
 A row of a data set counts as
 
-    signal       scale / n_generated                                efficiency
+    signal       scale / n_generated    times its weight, if any     efficiency
     background   scale * L_target / L_sample    or    scale * L_target * weight[1/fb]
     data         1
 
@@ -13,14 +13,19 @@ from __future__ import annotations
 
 import glob
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from analysis.config.configuration import ConfigError, Configuration
+from analysis.config.conflicts import PLACEHOLDER
 from analysis.config.samples import Background, Data, Signal
+
+if TYPE_CHECKING:
+    from analysis.inputs.file_report import FileReport
 
 Kind = Literal["signal", "background", "data"]
 
@@ -35,8 +40,8 @@ class Dataset:
     constant_weight: float  # of every row, without scale factors; times the weight column if any
     weight_branch: str | None = None
     mass_gev: float = math.nan
-    n_generated: int | None = None  # configured, for signal
-    luminosity_inv_fb: float | None = None  # configured, for background
+    n_generated: int | None = None  # of signal; None until the files have told
+    luminosity_inv_fb: float | None = None  # configured, for background and data
     scale_factors: dict[str, float] = field(default_factory=dict)
     duplicates_allowed: bool = False
 
@@ -73,9 +78,10 @@ def _of_sample(config: Configuration, name: str, folder: Path) -> Iterator[Datas
                 sample=name,
                 kind="signal",
                 files=matching_files(sample, folder, mass_gev=mass),
-                constant_weight=1 / sample.n_generated,
+                constant_weight=1 / (sample.n_generated_at(mass) or 1),
+                weight_branch=sample.weight,
                 mass_gev=mass,
-                n_generated=sample.n_generated,
+                n_generated=sample.n_generated_at(mass),
                 scale_factors=sample.scale_factors,
                 duplicates_allowed=allowed,
             )
@@ -93,7 +99,14 @@ def _of_sample(config: Configuration, name: str, folder: Path) -> Iterator[Datas
         )
     else:
         files = matching_files(sample, folder)
-        yield Dataset(name, "data", files, 1.0, duplicates_allowed=allowed)
+        yield Dataset(
+            name,
+            "data",
+            files,
+            1.0,
+            luminosity_inv_fb=sample.luminosity_inv_fb,
+            duplicates_allowed=allowed,
+        )
 
 
 def matching_files(
@@ -107,7 +120,7 @@ def matching_files(
     names = [
         filled(pattern, mass_gev=mass_gev, part=part)
         for pattern in sample.files
-        for part in (range(parts) if "{part}" in pattern else (0,))
+        for part in (range(parts) if "{part" in pattern else (0,))
     ]
     found: list[str] = []
     for name in names:
@@ -128,9 +141,31 @@ def matching_files(
 
 
 def filled(pattern: str, *, mass_gev: float | None, part: int) -> str:
-    """The pattern with {mass}, {mass_mev} and {part} replaced; nothing else is interpreted."""
-    text = pattern.replace("{part}", f"{part:04d}")
+    """The pattern with {mass}, {mass_mev} and {part} replaced; nothing else is interpreted.
+
+    A format may follow, {mass:.2f} or {mass_mev:04d}; conflicts.py lets no other through.
+    """
+    values: dict[str, tuple[float, str]] = {"part": (part, "04d")}
     if mass_gev is not None:
-        text = text.replace("{mass}", f"{mass_gev:g}")
-        text = text.replace("{mass_mev}", f"{round(mass_gev * 1000)}")
-    return text
+        values |= {"mass": (mass_gev, "g"), "mass_mev": (round(mass_gev * 1000), "d")}
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            return found[0]
+        number, usual = values[found[1]]
+        return format(number, found[2] or usual)
+
+    return PLACEHOLDER.sub(value, pattern)
+
+
+def with_recorded_sizes(
+    datasets: Sequence[Dataset], reports: Mapping[str, Sequence[FileReport]]
+) -> tuple[Dataset, ...]:
+    """Signal whose n_generated only the files know, with what they say; check has seen that."""
+    found = []
+    for ds in datasets:
+        if ds.kind == "signal" and ds.n_generated is None:
+            n = round(math.fsum(r.recorded["n_generated"] for r in reports[ds.name]))
+            ds = replace(ds, n_generated=n, constant_weight=1 / n)
+        found.append(ds)
+    return tuple(found)

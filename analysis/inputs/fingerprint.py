@@ -7,21 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from analysis.run.folder import digest
-
-if TYPE_CHECKING:
-    from analysis.inputs.check import FileReport
 
 HEAD_BYTES, TAIL_BYTES = 1024, 65536
 
 
-def fingerprint(report: FileReport) -> str:
-    """Of a file that was inspected; one behind a URL is known by its UUID."""
-    if "://" in report.file:
-        return digest(report.uuid, report.n_entries)
-    return local_fingerprint(Path(report.file))
+def file_fingerprint(file: str, uuid: str, n_entries: int) -> str:
+    """Of a file that is open; one behind a URL is known by its UUID."""
+    if "://" in file:
+        return f"{uuid}-{n_entries}"
+    return local_fingerprint(Path(file))
 
 
 def local_fingerprint(path: Path) -> str:

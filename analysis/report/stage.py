@@ -15,6 +15,7 @@ from analysis.config.configuration import as_yaml
 from analysis.evaluate.comparison_table import bin_texts, ratio_rows
 from analysis.evaluate.stage import load_ensembles, load_figures
 from analysis.figures.draw import load_list
+from analysis.inputs.findings import grouped, load_findings
 from analysis.inputs.fingerprint import local_fingerprint
 from analysis.report.page import (
     bullets,
@@ -59,7 +60,10 @@ def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Datas
     summary = summary_of(outcome(run, config))
     sections = {
         "summary": ("Summary", _summary(summary)),
-        "cutflow": ("Cutflow", cutflow_table(run, signal=config.signal[0])),
+        "cutflow": (
+            "Cutflow",
+            cutflow_table(run, luminosity_inv_fb=config.luminosity_inv_fb, samples=config.samples),
+        ),
         "reach": ("Reach", reach_table(load_ensembles(run))),
         "figures": ("Figures", _figures(run)),
         "configuration": (
@@ -90,7 +94,17 @@ def outcome(run: RunFolder, config: Configuration) -> Outcome:
         notes={i: load_history(run, i)["notes"] for i in networks},
         fits=fits,
         lost=load_selection(run).lost,
+        findings=grouped(load_findings(run)),
+        left_out_gev=_left_out(run, config),
     )
+
+
+def _left_out(run: RunFolder, config: Configuration) -> list[float]:
+    """Masses that should have been trained on and had too few events."""
+    figures = load_figures(run)[0]
+    every = config.settings.windows.train_every
+    pairs = enumerate(zip(figures.mass_gev, figures.trained, strict=True))
+    return [float(mass) for i, (mass, trained) in pairs if i % every == 0 and not trained]
 
 
 def input_files(datasets: Sequence[Dataset]) -> dict[str, dict[str, str]]:

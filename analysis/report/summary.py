@@ -53,6 +53,8 @@ class Outcome:
     notes: Mapping[int, Sequence[str]]  # network -> remarks of its training
     fits: Sequence[WidthFit]
     lost: Mapping[str, float]
+    findings: Sequence[str]  # of the inputs
+    left_out_gev: Sequence[float]  # masses with too few events to be trained on
 
 
 def summary_of(outcome: Outcome) -> Summary:
@@ -139,6 +141,10 @@ def warnings(outcome: Outcome, comparison: Comparison | None) -> tuple[str, ...]
         f"{name}: {100 * share:.2g} % of the rows were lost; the weights of the rest are corrected."
         for name, share in outcome.lost.items()
     ]
+    found += [f"{text[0].upper()}{text[1:]}" for text in outcome.findings]
+    if outcome.left_out_gev:
+        masses = ", ".join(f"{m:g}" for m in outcome.left_out_gev)
+        found.append(f"Not trained on for want of events (windows.min_events): {masses} GeV.")
     found += _statistics(of_curve(outcome.figures, PUNZI_SINGLE))
     unused = [f"{fit.mass_gev:g} GeV ({fit.reason})" for fit in outcome.fits if fit.reason]
     if unused:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.report.page import bullets, details, paragraph, table
 from analysis.run.folder import RunFolder
-from analysis.select.cutflow_table import shown_datasets
+from analysis.select.cutflow_table import shown_datasets, size_text
+from analysis.select.index import load_selection
+from analysis.select.selected import sample_sizes
 from models.evaluation.comparison import BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST
 from models.results import EnsembleFigureOfMerit, curve_text
+
+if TYPE_CHECKING:
+    from analysis.config.samples import Sample
 
 EVERY = 5  # masses of the short table
 COLUMNS = (BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
 
 
-def cutflow_table(run: RunFolder, *, signal: str) -> str:
-    """signal: name of the signal sample."""
+def cutflow_table(
+    run: RunFolder, *, luminosity_inv_fb: float, samples: Mapping[str, Sample]
+) -> str:
+    """samples: those of the configuration, for their labels."""
+    labels = {name: sample.label for name, sample in samples.items() if sample.label}
     flows: dict[str, Any] = json.loads(run.cutflow.read_text())
-    names = shown_datasets(flows, signal)
+    names = shown_datasets(flows)
     cuts = flows[names[0]]["cuts"]
     rows = [
         [cut, *(_events(flows[n]["events"][i], flows[n]["raw"][i]) for n in names)]
@@ -32,10 +41,26 @@ def cutflow_table(run: RunFolder, *, signal: str) -> str:
         "Events at the target luminosity, for signal the efficiency; rows of the ntuple in "
         "brackets. Signal: first, middle and last mass; the others are in cutflow.json."
     )
-    lost = [f"{n}: {flows[n]['lost_share']:.2%} of the rows were lost" for n in flows
-            if flows[n]["lost_share"] > 0]  # fmt: skip
+    lost = [
+        f"{dataset_text(n, labels)}: {flow['lost_share']:.2%} of the rows were lost"
+        for n, flow in flows.items()
+        if flow["lost_share"] > 0
+    ]
     warning = bullets(lost) if lost else ""
-    return paragraph(note) + table(["after cut", *names], rows) + warning
+    sizes = [
+        size_text(replace(size, sample=dataset_text(size.sample, labels)), luminosity_inv_fb)
+        for size in sample_sizes(load_selection(run))
+    ]
+    heads = ["after cut", *(dataset_text(n, labels) for n in names)]
+    return paragraph(note) + table(heads, rows) + warning + bullets(sizes)
+
+
+def dataset_text(dataset: str, labels: Mapping[str, str]) -> str:
+    """Label of its sample, with the mass if it has one: `Z' 1.5 GeV`; else its name."""
+    sample, _, mass = dataset.partition("/")
+    if sample not in labels:
+        return dataset
+    return f"{labels[sample]} {mass} GeV" if mass else labels[sample]
 
 
 def reach_table(means: Sequence[EnsembleFigureOfMerit]) -> str:

@@ -1,7 +1,7 @@
 """The run folder: one place for all results of one analysis, safe to interrupt at any moment.
 
     config.yaml log.txt provenance.json report.html stamps/
-    skim/ cutflow.json histograms.json histograms.root          select
+    skim/ cutflow.json findings.json histograms.json .root      select
     windows.json networks/ batch_study/                         train
     models/ fom.json fom.csv                                    evaluate: networks with their cut
     plots/                                                      plot
@@ -67,6 +67,16 @@ class RunFolder:
     @property
     def cutflow(self) -> Path:
         return self.path / "cutflow.json"
+
+    @property
+    def inputs(self) -> Path:
+        """Fingerprints of all input files."""
+        return self.skim / "inputs.json"
+
+    @property
+    def findings(self) -> Path:
+        """What a look at the selected events found."""
+        return self.path / "findings.json"
 
     @property
     def histograms(self) -> Path:

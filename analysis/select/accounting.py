@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.inputs.check import inspect_file, wanted_branches
+from analysis.inputs.check import wanted_branches
+from analysis.inputs.file_report import inspect_file
 from analysis.select.chunks import Chunk
 from analysis.select.process import SelectionError
-from analysis.select.skim import IDENTITY, read_shard
+from analysis.select.skim import read_shard
+from selection.ntuple import KEY_COLUMNS
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -74,15 +76,15 @@ def refuse_duplicates(skim: Path, datasets: Sequence[Dataset], chunks: Sequence[
         if not repeats.size:
             continue
         rows = [
-            np.stack([t[name].to_numpy() for name in IDENTITY], axis=1)[
+            np.stack([t[name].to_numpy() for name in KEY_COLUMNS], axis=1)[
                 np.isin(t["key"].to_numpy(), repeats)
             ]
-            for t in (read_shard(shard, ["key", *IDENTITY]) for shard in shards)
+            for t in (read_shard(shard, ["key", *KEY_COLUMNS]) for shard in shards)
         ]
         events, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
         if not (times > 1).any():
             continue  # different events whose hashes agree by chance
-        first = [dict(zip(IDENTITY, map(int, e), strict=True)) for e in events[times > 1][:3]]
+        first = [dict(zip(KEY_COLUMNS, map(int, e), strict=True)) for e in events[times > 1][:3]]
         msg = (
             f"{ds.name}: {int((times - 1).sum())} events stand in the selection more than once, "
             f"first {first}; remove the repeated files or set `duplicates: allow` for this sample"

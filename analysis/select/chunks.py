@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from coffea.processor.executor import WorkItem
 
-from analysis.inputs.fingerprint import fingerprint
 from analysis.run.code import code_digest
 from analysis.run.folder import digest
+from selection.beams import Beams
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
-    from analysis.inputs.check import FileReport
     from analysis.inputs.datasets import Dataset
+    from analysis.inputs.file_report import FileReport
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Chunk:
     stop: int
     shard: str  # relative to the skim folder
     branches: Mapping[str, str]  # of this file: our column -> branch
+    file_number: int  # in its data set
+    missing: float | None  # number that means missing
+    beams: Beams
 
     def work_item(self) -> WorkItem:
         return WorkItem(
@@ -43,7 +46,7 @@ class Chunk:
             self.start,
             self.stop,
             b"",
-            usermeta={"shard": self.shard, "branches": dict(self.branches)},
+            usermeta={"chunk": asdict(self)},
             preload=frozenset(self.branches.values()),
         )
 
@@ -56,17 +59,15 @@ def plan_chunks(
     chunk_size: int,
 ) -> list[Chunk]:
     """All chunks in the order of events: data set, file, row."""
-    rules = digest(
-        asdict(config.settings.preselection),
-        asdict(config.beams),
-        config.candidates,
-        code_digest("analysis.select.events"),
-    )
+    code = code_digest("analysis.select.events")
     chunks = []
     for ds in datasets:
+        beams, missing = config.beams_of(ds.sample), config.missing_of(ds.sample)
+        cuts = asdict(config.settings.preselection)
+        rules = digest(cuts, asdict(beams), missing, config.candidates, code)
         for index, report in enumerate(reports[ds.name]):
             # with the index, so that a file listed twice is counted twice (and found out)
-            content = (index, fingerprint(report))
+            content = (index, report.fingerprint)
             for start in range(0, report.n_entries, chunk_size):
                 stop = min(start + chunk_size, report.n_entries)
                 name = digest(rules, ds.name, content, report.tree, report.branches, start, stop)
@@ -78,7 +79,10 @@ def plan_chunks(
                         start=start,
                         stop=stop,
                         shard=f"{ds.sample}/{name}.parquet",
-                        branches=report.branches,
+                        branches=dict(report.branches),
+                        file_number=index,
+                        missing=missing,
+                        beams=beams,
                     )
                 )
     return chunks

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from analysis.run.folder import RunFolder
+from analysis.select.index import load_selection
+from analysis.select.selected import SampleSize, sample_sizes
 from analysis.terminal import console
 
 SIGNAL_MASSES_SHOWN = 3
 
 
-def shown_datasets(flows: dict[str, Any], signal: str) -> list[str]:
+def shown_datasets(flows: dict[str, Any]) -> list[str]:
     """Backgrounds and data, and at most three signal masses: first, middle, last."""
-    masses = [name for name in flows if name.startswith(f"{signal}/")]
+    masses = [name for name in flows if flows[name]["unit"] == "efficiency"]
     masses.sort(key=lambda name: float(name.rsplit("/", 1)[1]))
     picked = sorted({0, len(masses) // 2, len(masses) - 1}) if masses else []
     others = [name for name in flows if name not in masses]
     return others + [masses[i] for i in picked][:SIGNAL_MASSES_SHOWN]
 
 
-def print_cutflow(path: Path, signal: str) -> None:
+def print_cutflow(run: RunFolder, luminosity_inv_fb: float) -> None:
     """Weighted events (efficiency for signal) after each cut, and the raw rows left at the end."""
-    flows = json.loads(path.read_text())
-    names = shown_datasets(flows, signal)
+    flows = json.loads(run.cutflow.read_text())
+    names = shown_datasets(flows)
     title = "Cutflow: events at the target luminosity, signal: share of the generated"
     table = Table(title=title, title_justify="left", padding=(0, 0))
     table.add_column("after cut", overflow="fold")
@@ -39,3 +41,14 @@ def print_cutflow(path: Path, signal: str) -> None:
     for name, flow in flows.items():
         if flow["lost_share"] > 0:
             console.stdout.print(f"{name}: {flow['lost_share']:.2%} of the rows were lost")
+    for size in sample_sizes(load_selection(run)):
+        console.stdout.print(size_text(size, luminosity_inv_fb))
+
+
+def size_text(size: SampleSize, luminosity_inv_fb: float) -> str:
+    """Rows, rate, N_eff and heaviest row of a sample, in one line."""
+    return (
+        f"{size.sample}: {size.rows} rows, {size.events / luminosity_inv_fb:.4g} events per 1/fb, "
+        f"N_eff {size.n_eff:.0f}, heaviest row {size.largest:.3g} events at "
+        f"{luminosity_inv_fb:g} /fb"
+    )

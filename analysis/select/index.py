@@ -12,6 +12,8 @@ from analysis.run.folder import RunFolder, digest, write_json
 from analysis.select.skim import Part
 from selection.errors import UserError
 
+Inputs = dict[str, dict[str, str]]
+
 
 class NoSelectionError(UserError):
     """The run has no selected events yet."""
@@ -29,6 +31,16 @@ class Selection:
         """Of all events and weights: the name of a shard is a hash of its content."""
         rows = [(p.sample, p.shard.name, str(p.mass_gev), p.normalisation) for p in self.parts]
         return digest(rows)
+
+
+def save_inputs(run: RunFolder, inputs: Inputs) -> None:
+    write_json(run.inputs, inputs)
+
+
+def load_inputs(run: RunFolder) -> Inputs:
+    """Data set -> file -> fingerprint of its content, as it was selected."""
+    found: Inputs = json.loads(run.inputs.read_text())
+    return found
 
 
 def save_selection(run: RunFolder, selection: Selection) -> None:

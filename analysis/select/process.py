@@ -22,12 +22,12 @@ from coffea.processor import Runner
 
 from analysis.run.executors import Execution, open_executor
 from analysis.select.chunks import Chunk
+from analysis.select.events import ChunkCounts
 from analysis.select.histograms import Histograms, skim_histograms
 from analysis.select.processor import NtupleSchema, SelectEvents
-from analysis.select.skim import SCHEMA, SkimError, read_shard, shard_cutflow
+from analysis.select.skim import SCHEMA, SkimError, read_shard, shard_counts
 from analysis.terminal.console import progress
 from selection.errors import UserError
-from selection.preselection import Cutflow
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -39,7 +39,7 @@ class SelectionError(UserError):
     """The selection stopped; the message says where and what to do."""
 
 
-Result = tuple[Histograms, Cutflow]
+Result = tuple[Histograms, ChunkCounts]
 
 
 def processed_chunks(
@@ -56,7 +56,6 @@ def processed_chunks(
         return results, {}
     processor = SelectEvents(
         skim=str(skim.resolve()),
-        beams=config.beams,
         preselection=config.settings.preselection,
         candidates=config.candidates,
     )
@@ -70,7 +69,7 @@ def processed_chunks(
     if unwritten:  # no loss of events that --allow-lost might accept
         msg = f"cannot write to {skim}: {unwritten[0]}; make room and run again"
         raise SelectionError(msg)
-    results |= {s: (f["histograms"], f["cutflow"]) for s, f in out.items() if "error" not in f}
+    results |= {s: (f["histograms"], f["counts"]) for s, f in out.items() if "error" not in f}
     unopened = {"error": "the data cannot be read; copy or make the file again"}
     gone = [chunk.shard for chunk in missing if chunk.shard not in results]
     return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
@@ -117,7 +116,8 @@ def _kept(skim: Path, chunks: Sequence[Chunk]) -> dict[str, Result]:
         try:
             table = read_shard(path)
             columns = {name: table[name].to_numpy() for name in SCHEMA.names}
-            results[chunk.shard] = (skim_histograms(columns), shard_cutflow(table))
+            counts = ChunkCounts.from_plain(shard_counts(table))
+            results[chunk.shard] = (skim_histograms(columns), counts)
         except (SkimError, KeyError, ValueError, TypeError):
             log.warning("the skim file %s is damaged and is made again", path)
             path.unlink()

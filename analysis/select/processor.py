@@ -1,15 +1,16 @@
 """What happens to a chunk of an ntuple: read, select, fill, write.
 
 The processor is frozen and holds only plain values, so that coffea can send it anywhere. What is
-special to a chunk, its branches and the name of its shard, comes with the chunk: files of one data
-set need not have the same branches. It returns histograms and counts under the name of the shard it
-wrote, never events.
+special to a chunk, its branches, beams and the name of its shard, comes with the chunk: files of
+one data set need not have the same branches. It returns histograms and counts under the name of the
+shard it wrote, never events.
 """
 
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import awkward as ak
 from coffea.nanoevents import BaseSchema
 from coffea.processor import ProcessorABC
 
-from analysis.inputs.columns import read_columns
-from analysis.select.events import selected_events
+from analysis.inputs.columns import Columns, read_columns, with_event_numbers
+from analysis.select.events import ChunkCounts, selected_events
 from analysis.select.histograms import skim_histograms
 from analysis.select.skim import write_shard
 from selection.beams import Beams
@@ -34,7 +35,6 @@ class SelectEvents(ProcessorABC):
     """Selection of one chunk."""
 
     skim: str
-    beams: Beams
     preselection: Preselection
     candidates: CandidatePolicy
 
@@ -42,25 +42,30 @@ class SelectEvents(ProcessorABC):
         # coffea's events refer to themselves, so only the collector frees those of earlier chunks,
         # and it waits for a number of objects, whatever their size: 5 GB for 50 M events
         gc.collect()
-        about = events.metadata
-        shard: str = about["shard"]
+        chunk = events.metadata["chunk"]
+        shard: str = chunk["shard"]
         try:
-            columns = read_columns(lambda name: ak.to_numpy(events[name]), about["branches"])
-            selected, flow = selected_events(
-                columns,
-                about["dataset"],
-                beams=self.beams,
-                preselection=self.preselection,
-                candidates=self.candidates,
-            )
+            selected, counts = self._selected(events, chunk)
             histograms = skim_histograms(selected)
             try:
-                write_shard(Path(self.skim) / shard, selected, flow)
+                write_shard(Path(self.skim) / shard, selected, asdict(counts))
             except OSError as error:  # coffea would take a full disk for a bad input file
                 return {shard: {"unwritten": _first_line(error)}}
         except Exception as error:  # one bad chunk must be named, not end the others
             return {shard: {"error": _first_line(error)}}
-        return {shard: {"histograms": histograms, "cutflow": flow}}
+        return {shard: {"histograms": histograms, "counts": counts}}
+
+    def _selected(self, events: ak.Array, chunk: Mapping[str, Any]) -> tuple[Columns, ChunkCounts]:
+        columns = read_columns(
+            lambda name: ak.to_numpy(events[name]), chunk["branches"], missing=chunk["missing"]
+        )
+        return selected_events(
+            with_event_numbers(columns, file_number=chunk["file_number"], start=chunk["start"]),
+            chunk["dataset"],
+            beams=Beams(**chunk["beams"]),
+            preselection=self.preselection,
+            candidates=self.candidates,
+        )
 
 
 def _first_line(error: Exception) -> str:

@@ -1,16 +1,18 @@
 """The skim: selected events as parquet shards, one per chunk, and the event table made of them.
 
 A shard holds the recoil, the features, the weight of the row as the ntuple has it (events per
-1/fb, or 1), the event's identity and, in its metadata, the cutflow of the chunk. Normalisation and
-scale factors are applied when the table is read: other luminosities need no new selection.
+1/fb, or 1), the event's identity and, in its metadata, what was counted in the chunk.
+Normalisation and scale factors are applied when the table is read: other luminosities need no new
+selection.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from selection.errors import UserError
-from selection.ntuple import KEY_BRANCHES
-from selection.preselection import Cutflow
+from selection.ntuple import KEY_COLUMNS
 from selection.table import FEATURES, EventTable
 from selection.whole_files import replacing
 
-IDENTITY = tuple(branch.strip("_") for branch in KEY_BRANCHES)  # experiment, run, event, ...
+COUNTS = "counts"  # in the metadata of a shard
 SCHEMA = pa.schema(
     [
         ("recoil_mass2_gev2", pa.float64()),
         *((name, pa.float32()) for name in FEATURES),
         ("weight", pa.float64()),
         ("key", pa.uint64()),
-        *((name, pa.int64()) for name in IDENTITY),
+        *((name, pa.int64()) for name in KEY_COLUMNS),
     ]
 )
 
@@ -49,9 +50,11 @@ class Part:
     normalisation: float  # times the weight of the row = weight of the table
 
 
-def write_shard(path: Path, columns: Mapping[str, npt.NDArray[np.generic]], flow: Cutflow) -> None:
-    """Atomic: the shard is there, complete, or it is not there."""
-    about = {"cutflow": json.dumps(asdict(flow))}
+def write_shard(
+    path: Path, columns: Mapping[str, npt.NDArray[np.generic]], counts: Mapping[str, Any]
+) -> None:
+    """The shard is there, complete, or it is not there; `counts` of its chunk as plain values."""
+    about = {COUNTS: json.dumps(counts)}
     table = pa.table(
         {name: columns[name] for name in SCHEMA.names}, schema=SCHEMA.with_metadata(about)
     )
@@ -76,9 +79,14 @@ def read_shard(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     return table
 
 
-def shard_cutflow(table: pa.Table) -> Cutflow:
-    stored = json.loads(table.schema.metadata[b"cutflow"])
-    return Cutflow(tuple(stored["names"]), tuple(stored["raw"]), tuple(stored["weighted"]))
+def n_rows(path: Path) -> int:
+    """Rows of a shard, from its foot."""
+    return int(pq.read_metadata(path).num_rows)
+
+
+def shard_counts(table: pa.Table) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(table.schema.metadata[COUNTS.encode()])
+    return found
 
 
 def read_table(parts: Sequence[Part]) -> EventTable:

@@ -13,14 +13,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.inputs.check import CheckError, FileReport, find_problems, inspect_all
+from analysis.inputs.check import inspect_all, refuse_mistakes, stop_or_say
+from analysis.inputs.datasets import with_recorded_sizes
+from analysis.inputs.file_report import FileReport
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, digest, write_json
 from analysis.select.accounting import lost_shares, refuse_duplicates
 from analysis.select.chunks import Chunk, plan_chunks
+from analysis.select.events import ChunkCounts
 from analysis.select.histograms import added, empty_histograms, save_json, save_root
-from analysis.select.index import Selection, load_selection, save_selection
+from analysis.select.index import Selection, load_selection, save_inputs, save_selection
 from analysis.select.process import Result, processed_chunks
+from analysis.select.selected import selected_findings
 from analysis.select.skim import Part
 from analysis.terminal.console import progress
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
@@ -40,16 +44,13 @@ def select_events(
     """Bring the skim up to date and return it."""
     with progress("check", sum(len(ds.files) for ds in datasets)) as advance:
         reports = inspect_all(config, datasets, workers=execution.workers, step=advance)
-    problems = find_problems(datasets, reports)
-    if problems:
-        rows = "\n".join(f"  {p.dataset}: {p.file} {p.text}" for p in problems[:20])
-        more = f"\n  ... and {len(problems) - 20} more" if len(problems) > 20 else ""
-        msg = f"{len(problems)} problems with input files (see `punzi check`):\n{rows}{more}"
-        raise CheckError(msg)
+    refuse_mistakes(config, datasets, reports, allow_lost=execution.allow_lost)
+    datasets = with_recorded_sizes(datasets, reports)
     chunks = plan_chunks(config, datasets, reports, chunk_size=execution.chunk_size)
     _say_which_files_have_beams(reports)
     code = code_digest("analysis.select")
-    stamp = digest([c.shard for c in chunks], [asdict(ds) for ds in datasets], code)
+    sets = [asdict(ds) for ds in datasets]
+    stamp = digest([c.shard for c in chunks], sets, config.accept, code)
     if run.is_current("select", stamp):
         log.info("select: up to date (%d shards)", len(chunks))
         return load_selection(run)
@@ -57,10 +58,14 @@ def select_events(
     lost = lost_shares(chunks, errors, config, datasets, allow_lost=execution.allow_lost)
     done = [chunk for chunk in chunks if chunk.shard in results]
     refuse_duplicates(run.skim, datasets, done)
-    _write_results(run, datasets, done, results, lost)
+    save_inputs(run, {n: {r.file: r.fingerprint for r in rs} for n, rs in reports.items()})
+    counts = _write_results(run, datasets, done, results, lost)
+    findings = selected_findings(run, config, datasets, counts)
+    write_json(run.findings, findings)
+    stop_or_say(findings, config.accept)
     _remove_stale(run.skim, {chunk.shard for chunk in chunks})
     if not lost:  # with losses the next call tries the missing chunks again
-        outputs = [run.skim_index, run.cutflow, run.histograms, run.histograms_root]
+        outputs = [run.skim_index, run.cutflow, run.findings, run.histograms, run.histograms_root]
         run.finish("select", stamp, outputs)
     return load_selection(run)
 
@@ -85,21 +90,25 @@ def _write_results(
     chunks: Sequence[Chunk],
     results: Mapping[str, Result],
     lost: Mapping[str, float],
-) -> None:
+) -> dict[str, ChunkCounts]:
+    """Write all but the shards; what was counted, by data set."""
+    everything: dict[str, ChunkCounts] = {}
     histograms: dict[str, Histograms] = {}
     flows: dict[str, Any] = {}
     parts: list[Part] = []
     for ds in datasets:
         norm = ds.constant_weight * ds.scale / (1 - lost.get(ds.name, 0.0))
         own = [chunk for chunk in chunks if chunk.dataset == ds.name]
-        total, flow = empty_histograms(), None
+        total = empty_histograms()
         for chunk in own:
             filled, counted = results[chunk.shard]
             total = added(total, filled)
-            flow = counted if flow is None else flow + counted
+            before = everything.get(ds.name)
+            everything[ds.name] = counted if before is None else before + counted
             parts.append(Part(ds.sample, run.skim / chunk.shard, ds.mass_gev, norm))
         histograms[ds.name] = total
-        if flow is not None:
+        if ds.name in everything:
+            flow = everything[ds.name].flow
             flows[ds.name] = {
                 "cuts": flow.names,
                 "raw": flow.raw,
@@ -112,6 +121,7 @@ def _write_results(
     save_root(run.histograms_root, histograms)
     write_json(run.cutflow, flows)
     save_selection(run, Selection(tuple(parts), lost))
+    return everything
 
 
 def _remove_stale(skim: Path, wanted: set[str]) -> None:

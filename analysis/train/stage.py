@@ -17,6 +17,7 @@ from analysis.run.code import code_digest
 from analysis.run.executors import dask_client
 from analysis.run.folder import RunFolder, digest, write_json
 from analysis.run.provenance import provenance
+from analysis.select.index import load_inputs
 from analysis.select.skim import read_table
 from analysis.terminal.console import progress
 from analysis.train.windows import fit_windows, load_windows, save_windows
@@ -27,10 +28,11 @@ from models.training.losses import loss_of
 from models.training.training_set import TrainingSet, training_sets
 from selection.errors import UserError
 from selection.table import EventTable
-from selection.windows import MassWindows
+from selection.windows import MassWindows, hypothesis_index
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
+    from analysis.config.settings import WindowSettings
     from analysis.run.executors import Execution
     from analysis.select.index import Selection
 
@@ -47,13 +49,8 @@ class SimulatedEvents:
 
     table: EventTable
     windows: MassWindows
-    train_every: int
+    trained: npt.NDArray[np.bool_]  # (n_windows,) is the mass used in training?
     fingerprint: str  # of the selection
-
-    @property
-    def trained(self) -> npt.NDArray[np.bool_]:
-        """(n_windows,) is the mass used in training?"""
-        return np.arange(len(self.windows)) % self.train_every == 0
 
 
 def simulated_table(config: Configuration, selection: Selection) -> EventTable:
@@ -71,14 +68,40 @@ def simulated_events(
 ) -> SimulatedEvents:
     """Event table and windows; the windows are fitted when they are out of date."""
     table = simulated_table(config, selection)
-    settings, masses = config.settings.windows, config.signal[1].masses
+    settings, masses = config.settings.windows, config.masses_gev
+    if not masses:
+        msg = "the configuration has no signal sample; training needs signal and background"
+        raise TrainError(msg)
     shards = [part.shard.name for part in selection.parts if np.isfinite(part.mass_gev)]
     stamp = digest(shards, settings, masses, code_digest("analysis.train.windows"))
     if not run.is_current("windows", stamp):
         save_windows(run.windows, *fit_windows(table, masses, settings))
         run.finish("windows", stamp, [run.windows])
     windows = load_windows(run.windows)
-    return SimulatedEvents(table, windows, settings.train_every, selection.fingerprint)
+    trained = trained_masses(table, windows, settings)
+    return SimulatedEvents(table, windows, trained, selection.fingerprint)
+
+
+def trained_masses(
+    table: EventTable, windows: MassWindows, settings: WindowSettings
+) -> npt.NDArray[np.bool_]:
+    """Every n-th mass (n_windows,), but for those with too few events to be learnt from."""
+    own = hypothesis_index(windows, table.signal_mass_gev)
+    events = np.bincount(own[own >= 0], minlength=len(windows))
+    wanted = np.arange(len(windows)) % settings.train_every == 0
+    few = wanted & (events < settings.min_events)
+    for mass, n in zip(windows.mass_gev[few], events[few], strict=True):
+        log.warning(
+            "%g GeV has %d selected events, %d are wanted (windows.min_events): not trained on",
+            mass,
+            n,
+            settings.min_events,
+        )
+    trained: npt.NDArray[np.bool_] = wanted & ~few
+    if not trained.any():
+        msg = f"no mass has {settings.min_events} selected events (windows.min_events): no training"
+        raise TrainError(msg)
+    return trained
 
 
 def split_sets(
@@ -109,7 +132,8 @@ def train_networks(
     numbers = {section.seed + i: i for i in range(section.networks)}
     missing = [s for s, i in numbers.items() if not run.is_current(f"train-{i:02d}", f"{stamp}{s}")]
     _describe(sets[0], sets[1], len(missing), section.networks)
-    origin = provenance(config.model_dump(mode="json"), {"training_set": sets[0].fingerprint})
+    inputs = {"training_set": sets[0].fingerprint, "files": load_inputs(run)}
+    origin = provenance(config.model_dump(mode="json"), inputs)
 
     def finished(result: TrainedNetworks) -> None:
         i = numbers[result.seed]

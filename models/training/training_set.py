@@ -22,8 +22,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from selection.errors import UserError
 from selection.table import FEATURES, BoolArray, EventTable, IntArray, validation_mask
 from selection.windows import MassWindows, hypothesis_index, in_own_window, window_span
+
+
+class NoTrainingEvents(UserError, ValueError):  # noqa: N818  (it says what is missing)
+    """Signal or background is missing in the windows."""
+
 
 PIECE = 8192  # events: a piece takes 0.1 ms, so that threads end together
 
@@ -179,7 +185,7 @@ def training_sets(
             f"{n_signal} signal and {len(train) - n_signal} background events are in the training "
             f"part. Compare the masses of the samples with those of the windows."
         )
-        raise ValueError(msg)
+        raise NoTrainingEvents(msg)
     return parts[0], parts[1]
 
 
