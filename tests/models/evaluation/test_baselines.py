@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models.evaluation.baselines import train_boosted_trees
+from models.training.training_set import training_sets
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +35,30 @@ def test_without_xgboost_the_error_names_the_extra(toy_sets, monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(ImportError, match="extra 'baselines'"):
         train_boosted_trees(*toy_sets(), seed=1)
+
+
+def test_the_best_number_of_rounds_is_kept_and_found_again(toy_sets, trees):
+    """Stopped exactly there, the same rounds are the best; one round less is not the same."""
+    again = train_boosted_trees(*toy_sets(), seed=1, max_rounds=trees.n_rounds)
+    assert again.n_rounds == trees.n_rounds == trees.booster.num_boosted_rounds()
+    x = toy_sets()[1].features.T
+    assert np.array_equal(again.scores(x), trees.scores(x))
+
+
+def test_without_validation_events_all_rounds_are_used(toy_table, toy_windows):
+    pytest.importorskip("xgboost")
+    sets = training_sets(toy_table(), toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
+    assert train_boosted_trees(*sets, seed=1, max_rounds=7, depth=2).n_rounds == 7
+
+
+def test_both_classes_weigh_the_same_so_that_a_stump_of_nothing_says_one_half(toy_sets):
+    """Scores of weighted log-loss average to one half over equal classes."""
+    pytest.importorskip("xgboost")
+    data, validation = toy_sets()
+    trees = train_boosted_trees(data, validation, seed=1, max_rounds=1, depth=1)
+    weight = data.weight.astype(float)
+    n_signal = data.group_start[data.n_masses]
+    weight[:n_signal] /= weight[:n_signal].sum()
+    weight[n_signal:] /= weight[n_signal:].sum()
+    scores = trees.scores(data.features.T)
+    assert np.average(scores, weights=weight) == pytest.approx(0.5, abs=0.01)

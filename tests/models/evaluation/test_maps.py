@@ -71,3 +71,67 @@ def test_the_points_do_not_depend_on_the_order_of_the_table(table, model):
         for t in (table, table.take(order))
     )
     assert np.array_equal(one.point_gev, two.point_gev)
+
+
+def test_a_score_beyond_the_axis_is_shown_at_its_end(table, model):
+    """Half of the events far below, half far above: first and last column hold all the weight."""
+    above = np.arange(len(table)) % 2 == 0
+    cuts = quote(
+        split_events(table, WINDOWS, trained=np.ones(3, bool), validation_fraction=0.5),
+        model.score(table.features), np.full(3, 0.5), name=("punzi", 0, "best_cut"),
+        quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
+    )  # fmt: skip
+    bins = MapBins(n_logit=10, n_mass=20, mass_max_gev=5.0, logit_range=(-4.0, 6.0))
+    maps = score_maps(table, np.where(above, 99.0, -99.0), cuts, bins=bins)
+    for found, rows in zip(maps, (table.is_signal, ~table.is_signal), strict=True):
+        assert found.content.shape == (10, 20)
+        columns = found.content.sum(axis=1)
+        assert columns[0] == pytest.approx(table.weight[rows & ~above].sum())
+        assert columns[-1] == pytest.approx(table.weight[rows & above].sum())
+        assert (columns[1:-1] == 0).all()
+
+
+def test_an_event_stands_at_its_mass_and_one_below_zero_at_zero(table, model):
+    cuts = quote(
+        split_events(table, WINDOWS, trained=np.ones(3, bool), validation_fraction=0.5),
+        model.score(table.features), np.full(3, 0.5), name=("punzi", 0, "best_cut"),
+        quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
+    )  # fmt: skip
+    bins = MapBins(n_logit=4, n_mass=8, mass_max_gev=4.0)
+    signal, background = score_maps(table, model.logits(table.features), cuts, bins=bins)
+    rows = signal.content.sum(axis=0)
+    for mass in (1.0, 2.0, 3.0):  # lower edges of bins of 0.5 GeV
+        expected = table.weight[table.signal_mass_gev == mass].sum()
+        assert rows[round(mass / 0.5)] == pytest.approx(expected)
+    low = ~table.is_signal & (table.recoil_mass2_gev2 < 0.25)
+    assert (table.recoil_mass2_gev2[low] < 0).any()
+    assert background.content.sum(axis=0)[0] == pytest.approx(table.weight[low].sum())
+
+
+def test_the_grid_spans_the_points_and_a_tenth_more(table, model):
+    view = decision_boundary(model, table, (1.0, 2.0), pt_mumu_gev=3.0, n_grid=3, max_points=30)
+    low, high = view.point_gev.min(axis=0), view.point_gev.max(axis=0)
+    margin = 0.1 * (high - low)
+    assert view.axis_gev[:, 0] == pytest.approx(np.maximum(low - margin, LOW[:3]))
+    assert view.axis_gev[:, -1] == pytest.approx(np.minimum(high + margin, HIGH[:3]))
+    assert view.cut == 0.5
+
+
+def test_points_lie_near_the_plane_that_is_shown(table, model):
+    view = decision_boundary(
+        model, table, (1.0,), pt_mumu_gev=3.0, half_width_gev=0.1, n_grid=2, max_points=10**6
+    )
+    near = (np.abs(table.features[:, 3] - 3.0) < 0.1) & (table.signal_mass_gev == 1.0)
+    assert len(view.point_gev) == near.sum() > 0
+    order = np.argsort(table.key[near])
+    assert np.array_equal(view.point_gev, table.features[near][order][:, :3])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_with_less_than_two_points_the_grid_is_that_of_the_training(table, model, n):
+    few = table.take(np.flatnonzero((np.abs(table.features[:, 3] - 3.0) < 0.2)
+                                    & (table.signal_mass_gev == 1.0))[:n])  # fmt: skip
+    view = decision_boundary(model, few, (1.0,), pt_mumu_gev=3.0, n_grid=2)
+    ends = np.stack([view.axis_gev[:, 0], view.axis_gev[:, -1]])
+    assert len(view.point_gev) == n
+    assert np.allclose(ends, np.stack([LOW[:3], HIGH[:3]])) is (n < 2)

@@ -1,0 +1,79 @@
+"""What training leaves on disk says under which conditions it was made."""
+
+from dataclasses import asdict
+
+import numpy as np
+
+from analysis.train.stage import load_history, split_sets
+from analysis.train.windows import load_fits, load_windows
+from models.trained import load_model
+
+NETWORKS = [(classifier, i) for classifier in ("punzi", "bce") for i in (0, 1)]
+
+
+def test_models_say_which_masses_were_trained_on(evaluated):
+    """Every second mass, beginning with the first."""
+    run, config, _, simulated = evaluated
+    assert config.settings.windows.train_every == 2
+    for name in NETWORKS:
+        for path in (run.network(*name), run.model(*name)):
+            model = load_model(path)
+            assert model.windows.mass_gev.tolist() == [1, 2, 3, 4, 5]
+            assert model.trained.tolist() == [True, False, True, False, True]
+    train, _ = split_sets(config, simulated)
+    assert train.mass_gev.tolist() == [1, 3, 5]
+
+
+def test_models_carry_the_conditions_of_their_training(evaluated):
+    run, config, _, simulated = evaluated
+    for classifier, i in NETWORKS:
+        model = load_model(run.network(classifier, i))
+        assert model.conditions.classifier == classifier
+        assert model.conditions.cut is None
+        assert model.conditions.luminosity_inv_fb == config.luminosity_inv_fb == 50
+        assert model.conditions.sqrt_s_gev == config.beams.sqrt_s_gev
+        assert model.conditions.beams == asdict(config.beams)
+        assert model.conditions.preselection == asdict(config.settings.preselection)
+        assert model.conditions.training["seed"] == config.settings.training.seed + i
+        assert np.array_equal(model.windows.sigma_gev2, simulated.windows.sigma_gev2)
+        assert model.windows.n_sigma == config.settings.windows.n_sigma
+
+
+def test_networks_of_one_run_have_different_seeds_and_weights(evaluated):
+    run, config, _, _ = evaluated
+    first, second = (load_model(run.network("punzi", i)) for i in (0, 1))
+    assert not np.array_equal(first.weights[0], second.weights[0])
+    seeds = [load_history(run, i)["seed"] for i in (0, 1)]
+    assert seeds == [config.settings.training.seed, config.settings.training.seed + 1]
+
+
+def test_the_punzi_net_begins_as_the_bce_net_of_its_number(evaluated):
+    """The last row of the first stage and the first of the second are of the same network."""
+    run, config, _, simulated = evaluated
+    epochs = [stage.epochs for stage in config.settings.training_settings().stages]
+    for i in (0, 1):
+        about = load_history(run, i)
+        assert about["stages"] == ["bce", "punzi"]
+        bce, punzi = (load_model(run.network(c, i)) for c in ("bce", "punzi"))
+        assert np.array_equal(bce.feature_min, punzi.feature_min)
+        x = simulated.table.features[:100]
+        assert not np.array_equal(bce.score(x), punzi.score(x))
+        rows = about["history"]
+        assert rows["stage"] == [0] * (epochs[0] + 1) + [1] * (epochs[1] + 1)
+        assert rows["epoch"] == [*range(epochs[0] + 1), *range(epochs[1] + 1)]
+        last = (epochs[0], sum(epochs) + 1)
+        assert all((rate == 0) is (row in last)
+                   for row, rate in enumerate(rows["learning_rate"]))  # fmt: skip
+
+
+def test_windows_come_back_as_they_were_saved(evaluated):
+    run, config, _, simulated = evaluated
+    windows = load_windows(run.windows)
+    for name in ("mass_gev", "sigma_gev2", "low_gev2", "high_gev2"):
+        assert np.array_equal(getattr(windows, name), getattr(simulated.windows, name))
+    fits, curve = load_fits(run.windows)
+    assert [fit.mass_gev for fit in fits] == [1, 2, 3, 4, 5]
+    assert np.allclose(curve.sigma_gev2(windows.mass_gev), windows.sigma_gev2, rtol=1e-12)
+    signal = simulated.table.signal_mass_gev
+    assert [fit.n_events for fit in fits] == [int(np.sum(signal == m)) for m in range(1, 6)]
+    assert windows.n_sigma == config.settings.windows.n_sigma

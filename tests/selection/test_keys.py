@@ -1,0 +1,89 @@
+"""The key of an event: all five numbers of its identity, and the data set, decide it."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from selection.keys import event_keys
+from selection.ntuple import KEY_COLUMNS
+from selection.table import validation_mask
+
+UINT64 = 2**64 - 1
+
+
+def identity(n):
+    return {branch: np.zeros(n, np.int64) for branch in KEY_COLUMNS}
+
+
+def mixed(z):
+    """splitmix64 (Steele, Lea, Flood 2014), in integers of any size."""
+    z = (z + 0x9E3779B97F4A7C15) & UINT64
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & UINT64
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & UINT64
+    return z ^ (z >> 31)
+
+
+def test_the_five_numbers_are_those_that_basf2_writes():
+    assert list(KEY_COLUMNS) == [
+        "experiment", "run", "event", "production", "candidate",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("branch", KEY_COLUMNS)
+def test_events_that_differ_in_one_number_are_different_events(branch):
+    columns = identity(1000) | {branch: np.arange(1000)}
+    assert len(np.unique(event_keys("signal", columns, 1000))) == 1000
+
+
+def test_the_same_number_in_another_place_is_another_event():
+    keys = {
+        branch: int(event_keys("signal", identity(1) | {branch: np.array([7])}, 1)[0])
+        for branch in KEY_COLUMNS
+    }
+    assert len(set(keys.values())) == 5
+
+
+def test_a_key_is_the_chain_of_mixes_of_its_head():
+    rng = np.random.default_rng(1)
+    columns = {b: rng.integers(-1, 2**31, 20) for b in KEY_COLUMNS}
+    expected = []
+    for row in range(20):
+        key = int.from_bytes(hashlib.blake2b(b"taupair", digest_size=8).digest(), "little")
+        for branch in KEY_COLUMNS:
+            key = mixed(key ^ (int(columns[branch][row]) & UINT64))
+        expected.append(key)
+    assert event_keys("taupair", columns, 20).tolist() == expected
+
+
+def test_the_data_set_is_part_of_the_identity_and_absent_numbers_are_zero():
+    columns = identity(5) | {"event": np.arange(5)}
+    assert not set(event_keys("signal/1", columns, 5)) & set(event_keys("signal/2", columns, 5))
+    alone = event_keys("signal/1", {"event": np.arange(5)}, 5)
+    assert np.array_equal(alone, event_keys("signal/1", columns, 5))
+
+
+def test_the_type_of_a_column_does_not_matter():
+    wide = identity(3) | {"__run__": np.array([1, 2, 3])}
+    narrow = {branch: column.astype(np.int32) for branch, column in wide.items()}
+    assert np.array_equal(event_keys("x", wide, 3), event_keys("x", narrow, 3))
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.2, 0.5, 0.9])
+def test_any_share_of_neighbouring_events_can_be_set_aside(fraction):
+    """Events that are counted through, as in a file: the share is binomial all the same."""
+    n = 20_000
+    keys = event_keys("signal", identity(n) | {"event": np.arange(n)}, n)
+    held_out = validation_mask(keys, fraction=fraction)
+    assert held_out.mean() == pytest.approx(fraction, abs=5 * np.sqrt(0.25 / n))
+    more = validation_mask(keys, fraction=fraction + 0.05)
+    assert (more | ~held_out).all()  # a larger share holds the smaller one
+
+
+def test_the_held_out_are_those_with_the_smallest_keys():
+    keys = np.array([0, 2**62 - 1, 2**62, 2**63, 2**64 - 1], np.uint64)
+    assert validation_mask(keys, fraction=0.25).tolist() == [True, True, False, False, False]
+    assert not validation_mask(keys, fraction=0.0).any()
+    for fraction in (-0.1, 1.0, 1.5):
+        with pytest.raises(ValueError, match=r"must lie in \[0, 1\)"):
+            validation_mask(keys, fraction=fraction)

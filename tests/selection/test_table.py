@@ -1,0 +1,50 @@
+"""The event table: columns of one length, and rows that stay together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from selection.table import FEATURES, EventTable
+
+N = 6
+TABLE = EventTable(
+    features=np.arange(4 * N, dtype=np.float32).reshape(N, 4),
+    recoil_mass2_gev2=np.arange(N) + 0.5,
+    weight=np.arange(N) + 10.0,
+    signal_mass_gev=np.array([1.0, np.nan, 2.0, np.nan, 3.0, 0.1]),
+    sample=np.arange(N, dtype=np.int16),
+    key=np.arange(N, dtype=np.uint64) + np.uint64(100),
+    sample_names=("a", "b"),
+)
+COLUMNS = ("features", "recoil_mass2_gev2", "weight", "signal_mass_gev", "sample", "key")
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_another_length_is_refused(name):
+    shorter = getattr(TABLE, name)[:-1]
+    with pytest.raises(ValueError, match=r"ha(s|ve) shape"):
+        replace(TABLE, **{name: shorter})
+
+
+@pytest.mark.parametrize("shape", [(N, 3), (N, 5), (4, N), (N,)])
+def test_features_are_four_per_event(shape):
+    assert len(FEATURES) == 4
+    with pytest.raises(ValueError, match=r"features have shape .*, expected \(6, 4\)"):
+        replace(TABLE, features=np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize(
+    "rows", [np.array([4, 0, 4]), np.array([True, False] * 3)], ids=["numbers", "mask"]
+)
+def test_rows_stay_together(rows):
+    taken = TABLE.take(rows)
+    for name in COLUMNS:
+        assert np.array_equal(getattr(taken, name), getattr(TABLE, name)[rows], equal_nan=True)
+    assert taken.sample_names == ("a", "b")
+    assert len(taken) == 3
+
+
+def test_signal_is_what_has_a_mass():
+    assert TABLE.is_signal.tolist() == [True, False, True, False, True, True]
+    assert len(TABLE) == N
