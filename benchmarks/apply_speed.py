@@ -30,7 +30,7 @@ from analysis.run.executors import Execution
 from models.network import PunziNet
 from models.trained import Conditions, from_network, save_model
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
-from selection.ntuple import CANDIDATES_BRANCH, MOMENTA
+from selection.ntuple import MOMENTA
 from selection.preselection import Preselection
 from selection.windows import MassWindows
 from simulation.recipe import Recipe
@@ -38,7 +38,8 @@ from simulation.samples import simulate
 
 BASKET = 500_000
 SOURCE_EVENTS = 60_000
-BRANCHES = (*MOMENTA, *Preselection().columns, CANDIDATES_BRANCH)
+CANDIDATES = "__ncandidates__"
+BRANCHES = (*MOMENTA, *Preselection().columns, CANDIDATES)
 
 
 def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
@@ -48,7 +49,7 @@ def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
     seen = np.concatenate([r.seen.reshape(len(r), 8) for r in rows])
     extra = np.concatenate([r.extra_energy for r in rows])
     angle = np.concatenate([r.photon_recoil_angle for r in rows])
-    kinds = dict.fromkeys(BRANCHES, np.float32) | {CANDIDATES_BRANCH: np.int32}
+    kinds = dict.fromkeys(BRANCHES, np.float32) | {CANDIDATES: np.int32}
     with uproot.recreate(path, compression=uproot.ZSTD(3)) as file:
         tree = file.mktree("variables", kinds)
         for start in range(0, n, BASKET):
@@ -62,7 +63,7 @@ def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
                 columns |= dict(zip(names, (*p, energy), strict=True))
             columns |= {name: np.ones(size) for name in ("mu_plus_id", "mu_minus_id")}
             columns |= {"extra_energy": extra[pick], "photon_recoil_angle": angle[pick]}
-            columns[CANDIDATES_BRANCH] = np.ones(size)
+            columns[CANDIDATES] = np.ones(size)
             tree.extend({name: columns[name].astype(kinds[name]) for name in BRANCHES})
 
 

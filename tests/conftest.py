@@ -34,7 +34,7 @@ def keep_the_levels_of_logging():
         logger.setLevel(level)
 
 
-def muon_pairs(rng, mass_gev, n, *, share=(0.3, 0.95)):
+def muon_pairs(rng, mass_gev, n, *, share=(0.3, 0.95), smear=0.004):
     """Lab momenta (8, n) of pairs recoiling against `mass_gev`, smeared; isotropic, no dynamics.
 
     share: of the energy beside the recoil that is mass of the pair; it is what a network can learn.
@@ -61,18 +61,18 @@ def muon_pairs(rng, mass_gev, n, *, share=(0.3, 0.95)):
             }
         )
         lab = muon.boost_p4(pair).boost_p4(SUPERKEKB.p4)
-        smear = 1 + rng.normal(0, 0.004, n)
-        px, py, pz = lab.px * smear, lab.py * smear, lab.pz * smear
+        factor = 1 + rng.normal(0, smear, n)
+        px, py, pz = lab.px * factor, lab.py * factor, lab.pz * factor
         muons += [px, py, pz, np.sqrt(px**2 + py**2 + pz**2 + MUON_MASS_GEV**2)]
     return np.array(muons)
 
 
-def ntuple_columns(n, *, seed=1, mass_gev=None, dtype=np.float32, run=1):
+def ntuple_columns(n, *, seed=1, mass_gev=None, dtype=np.float32, run=1, smear=0.004):
     """Columns of a signal-like (mass) or background-like (no mass) ntuple."""
     rng = np.random.default_rng(seed)
     mass = np.full(n, mass_gev) if mass_gev is not None else rng.uniform(0.05, 8.5, n)
     share = (0.15, 0.9) if mass_gev is None else (0.4, 0.95)
-    pairs = muon_pairs(rng, mass, n, share=share).astype(dtype)
+    pairs = muon_pairs(rng, mass, n, share=share, smear=smear).astype(dtype)
     momenta = dict(zip(MOMENTA, pairs, strict=True))
     return {
         "__experiment__": np.full(n, 1003, np.int32),

@@ -31,12 +31,12 @@ def test_the_example_in_the_readme_is_a_valid_configuration():
     (example,) = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.S) if "samples:" in b]
     config = parse(example, where="README")
     assert config.settings.training.networks == 5
-    assert len(config.signal[1].masses) == 89
+    assert len(config.masses_gev) == 89
 
 
 @pytest.mark.parametrize("name", ["datasets.yaml", "paper.yaml", "paper-fresh.yaml"])
 def test_the_shipped_configurations_are_valid(name):
-    assert len(load(ROOT / name).signal[1].masses) == 89
+    assert len(load(ROOT / name).masses_gev) == 89
 
 
 def commands():

@@ -10,7 +10,6 @@ import copy
 import json
 import random
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,15 +21,16 @@ from hypothesis import strategies as st
 from analysis.apply.model import ApplyError, load_cut
 from analysis.apply.rows import FileRows, columns_of, open_tree, score_rows
 from analysis.config.configuration import ConfigError, parse
-from analysis.inputs.check import inspect_file, wanted_branches
+from analysis.inputs.check import wanted_branches
 from analysis.inputs.datasets import datasets
+from analysis.inputs.file_report import Look, inspect_file
 from analysis.run.executors import Execution
 from analysis.run.folder import open_run
-from analysis.select.chunks import fingerprint
 from analysis.select.skim import read_table
 from analysis.select.stage import select_events
 from models.model_file import ModelFileError, read_model_file, write_model_file
 from models.trained import load_model
+from selection.beams import SUPERKEKB
 from selection.errors import UserError
 
 N_FLIPS, N_CUTS, N_SELECTIONS = 300, 500, 40  # flips: of the structure, and again of the numbers
@@ -55,6 +55,9 @@ settings:
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+LOOK = Look(SUPERKEKB, missing=None, recoil=False)
+
+
 @pytest.fixture
 def ntuple(tmp_path, columns, save):
     """A file to damage, its good bytes and the branches that are wanted of it."""
@@ -62,17 +65,19 @@ def ntuple(tmp_path, columns, save):
     path = save(tmp_path / "in.root", cols, metadata=about)
     config = parse(CONFIG, where="y")
     wanted = wanted_branches(config, datasets(config, folder=path.parent)[0])
-    yield path, path.read_bytes(), replace(wanted, count_nan=True)
+    yield path, path.read_bytes(), wanted
     open_tree.cache_clear()
 
 
 def rows_of(path, wanted):
     """The rows of a file that passes `punzi check`; None if it is refused."""
-    report = inspect_file(str(path), wanted)
+    report = inspect_file(str(path), wanted, LOOK)
     if report.problems:
         assert all(0 < len(text) < 400 for text in report.problems)
         return None
-    identity = fingerprint(report)
+    if report.unreadable:
+        return None
+    identity = report.fingerprint
     return FileRows(report.file, report.tree, identity, report.branches, 0, report.n_entries)
 
 

@@ -38,8 +38,8 @@ ALLOWED = {  # rooms and modules that a room may import beside itself; docs/arch
         *("models", "models.training", "selection"),
     },
     "analysis.evaluate": {
-        *("analysis.terminal", "analysis.config", "analysis.run", "analysis.select"),
-        *("analysis.train", "models", "models.evaluation", "selection"),
+        *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),
+        *("analysis.select", "analysis.train", "models", "models.evaluation", "selection"),
     },
     "analysis.apply": {
         *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),

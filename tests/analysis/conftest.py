@@ -28,6 +28,7 @@ def evaluated(small_inputs, tmp_path_factory):
     (folder / "recorded.root").write_bytes((folder / "background_0.root").read_bytes())
     with (folder / "datasets.yaml").open("a") as stream:
         stream.write("  recorded:\n    kind: data\n    files: recorded.root\n")
+        stream.write("    luminosity_inv_fb: 25\naccept: [same_file, same_events]\n")
     config = load(folder / "datasets.yaml", QUICK)
     sets, execution = datasets(config, folder=folder), Execution(executor="iterative")
     with open_run(folder / "run") as run:

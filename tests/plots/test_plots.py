@@ -24,7 +24,7 @@ from plots.resolution import peak_fit, width_by_mass
 from plots.score_map import score_map
 from plots.sketch import network_sketch
 from plots.spectrum import SignalOverlay, before_and_after, connected, recoil_spectrum
-from plots.style import Label, histogram_rows, per_bin, save
+from plots.style import PROCESS_COLOUR, RED, Label, Legend, histogram_rows, per_bin, save
 
 LABEL = Label(luminosity_inv_fb=50.0)
 AXIS = hist.axis.Regular(20, 0, 10, name="recoil_mass", label=r"$M_\mathrm{rec}$ [GeV/$c^2$]")
@@ -96,6 +96,77 @@ def test_the_ratio_of_data_is_data_over_the_sum():
     assert y == pytest.approx((np.arange(20) / total)[1:])
     ((_, counts),) = markers(main)["o"]
     assert counts == pytest.approx(np.arange(1, 20))
+
+
+def test_a_ratio_beyond_the_panel_is_an_arrow_at_its_edge():
+    """Ratios 1, 2, 2.5, 30, data without expectation, no data without expectation, no data."""
+    expected = hist.Hist(AXIS, storage=hist.storage.Weight())
+    data = hist.Hist(AXIS, storage=hist.storage.Int64())
+    expected[...] = [(v, v) for v in (10.0, 10, 10, 10, 0, 0, *[10] * 14)]
+    data[...] = [10, 20, 25, 300, 3, 0, *[0] * 14]
+    ratio = recoil_spectrum({"taupair": expected}, data=data, label=LABEL).axes[1]
+    (arrow,) = [line for line in ratio.lines if line.get_label() == "beyond"]
+    assert arrow.get_xdata() == pytest.approx(AXIS.centers[[2, 3, 4]])
+    assert (arrow.get_marker(), arrow.get_color()) == ("^", RED)
+    places = ratio.transAxes.inverted().transform(
+        arrow.get_transform().transform(arrow.get_xydata())
+    )
+    assert ((places[:, 1] > 0.9) & (places[:, 1] < 1)).all()
+    assert ratio.get_ylim() == (0, 2)
+
+
+def test_ratios_within_the_panel_have_no_arrow():
+    parts = {"taupair": spectrum(1), "eemumu": spectrum(2)}
+    data = hist.Hist(AXIS, storage=hist.storage.Int64())
+    data[...] = 2 * np.floor(sum(h.values() for h in parts.values()))
+    ratio = recoil_spectrum(parts, data=data, label=LABEL).axes[1]
+    assert "beyond" not in [line.get_label() for line in ratio.lines]
+
+
+def texts_and_colours(ax):
+    """Legend text of everything that is filled: its colour."""
+    return {
+        p.get_label(): mpl.colors.to_hex(p.get_facecolor()) for p in ax.patches if p.get_label()
+    }
+
+
+def test_a_label_changes_the_text_of_a_process_and_not_its_colour():
+    parts = {"taupair": spectrum(1), "eemumu": spectrum(2), "other": spectrum(3)}
+    plain = texts_and_colours(recoil_spectrum(parts, label=LABEL).axes[0])
+    legend = Legend({"taupair": "ττ(γ)", "other": "ττ(γ) of others"}, data="2019")
+    data = hist.Hist(AXIS, storage=hist.storage.Int64()).fill([1.0, 2.0])
+    for figure in (
+        recoil_spectrum(parts, data=data, label=LABEL, legend=legend),
+        before_and_after(parts, parts, data=(data, data), label=LABEL, legend=legend),
+    ):
+        named = texts_and_colours(figure.axes[0])
+        assert named["ττ(γ)"] == plain[r"$\tau^+\tau^-$"] == PROCESS_COLOUR["taupair"]
+        assert named[r"$e^+e^-\mu^+\mu^-$"] == PROCESS_COLOUR["eemumu"]
+        assert named["ττ(γ) of others"] == plain["other"]
+        entries = [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
+        assert "2019" in entries
+        assert "Data" not in entries
+
+
+def test_two_samples_of_one_label_are_both_in_the_stack():
+    parts = {"first": spectrum(1), "second": spectrum(2)}
+    legend = Legend({"first": "qq", "second": "qq"})
+    ax = recoil_spectrum(parts, label=LABEL, legend=legend).axes[0]
+    assert [t.get_text() for t in ax.get_legend().get_texts()].count("qq") == 2
+
+
+def test_every_sample_of_the_legend_is_filled_and_signal_is_a_line():
+    shapes = {"taupair": spectrum(1), "other": spectrum(2), "5 GeV": spectrum(3)}
+    legend = Legend({"taupair": "ττ(γ)", "other": "qq"})
+    figure = feature_distributions({"pt_mumu": shapes}, label=LABEL, legend=legend)
+    lines = {p.get_label(): p for p in figure.axes[0].patches if p.get_label()}
+    assert set(lines) == {"ττ(γ)", "qq", "5 GeV"}
+    drawn = [mpl.colors.to_hex(p.get_facecolor()) for p in figure.axes[0].patches
+             if p.get_alpha() == 0.25]  # fmt: skip
+    edges = {text: mpl.colors.to_hex(p.get_edgecolor()) for text, p in lines.items()}
+    assert drawn == [edges["ττ(γ)"], edges["qq"]]
+    assert edges["ττ(γ)"] == PROCESS_COLOUR["taupair"]
+    assert len(set(edges.values())) == 3
 
 
 @pytest.mark.parametrize("logarithmic", [True, False])

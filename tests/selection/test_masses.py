@@ -53,6 +53,14 @@ def test_the_ends_lie_between():
     assert between(nearly, 1.0, 4.0).all()
 
 
+@pytest.mark.parametrize("end", [1.0, 4.0])
+def test_beyond_an_end_lies_between_only_what_is_that_end(end):
+    outward = np.array([0.0, 0.5, 0.999, 1.0, 1.5, 1000]) * (
+        TOLERANCE_GEV if end > 2 else -TOLERANCE_GEV
+    )
+    assert between(end + outward, 1.0, 4.0).tolist() == [True, True, True, False, False, False]
+
+
 @given(st.floats(-1e4, 1e4))
 def test_the_root_squared_with_its_sign_is_the_mass_squared(mass2):
     root = signed_root(mass2)

@@ -21,6 +21,8 @@ BASF2_NAMES = [
     ("passesCut(muonID!=1)", "passesCut__bomuonID__em__eq1__bc"),
     ('formula("x"; μ)', "formula__bo__dqx__dq__sm__sp__bc"),
     ("a&b|c~d@e'f", "a__amb__pic__tid__ate__sqf"),
+    ("a?b;c#d$e%f", "a__qmb__smc__hsd__doe__prf"),
+    ("a\\b`c´d°e§f:g=h", "a__blb__toc__tcd__cie__paf__clg__eqh"),
     ("€", ""),
 ]
 

@@ -88,8 +88,8 @@ def test_weighted_cutflow_does_not_depend_on_how_events_are_split(weights, piece
 
 def test_candidate_policies():
     columns = {
-        "__candidate__": np.array([0, 1, 0]),
-        "__ncandidates__": np.array([2, 2, 1]),
+        "candidate": np.array([0, 1, 0]),
+        "n_candidates": np.array([2, 2, 1]),
     }
     assert candidate_mask(columns, "unique", 3).tolist() == [False, False, True]
     assert candidate_mask(columns, "first", 3).tolist() == [True, False, True]
@@ -99,9 +99,9 @@ def test_candidate_policies():
 def identities(n, seed=2):
     rng = np.random.default_rng(seed)
     return {
-        "__experiment__": np.full(n, 7),
-        "__run__": rng.integers(0, 50, n),
-        "__event__": np.arange(n),
+        "experiment": np.full(n, 7),
+        "run": rng.integers(0, 50, n),
+        "event": np.arange(n),
     }
 
 

@@ -13,7 +13,7 @@ import uproot
 
 from analysis.simulate import simulate_missing
 from selection.beams import SUPERKEKB
-from selection.ntuple import DEFAULT_BRANCHES, KEY_BRANCHES
+from selection.ntuple import DEFAULT_BRANCHES, KEY_COLUMNS
 from simulation.recipe import Recipe, SimulationError
 from simulation.samples import simulate
 from simulation.write import recorded_recipe, write_sample
@@ -42,7 +42,7 @@ def test_rows_are_the_simulated_ones(written):
 
 def test_all_branches_of_the_contract_are_there(written):
     tree = uproot.open(written.path)["variables"]
-    wanted = {*DEFAULT_BRANCHES.values(), *KEY_BRANCHES, "__ncandidates__", "__weight__"}
+    wanted = {*DEFAULT_BRANCHES.values(), "__weight__"}
     assert wanted <= set(tree.keys())
     assert tree["mu_plus_px"].typename == "float"
     assert tree["Ecms"].typename == "double"
@@ -68,7 +68,7 @@ def test_event_keys_are_unique_in_a_sample(tmp_path):
         path = tmp_path / f"{part}.root"
         write_sample(Recipe("taupair", 5_000, 1, part=part, parts=2), path)
         tree = uproot.open(path)["variables"]
-        keys.append(np.column_stack([tree[k].array(library="np") for k in KEY_BRANCHES]))
+        keys.append(np.column_stack([tree[f"__{k}__"].array(library="np") for k in KEY_COLUMNS]))
     rows = np.concatenate(keys)
     assert len(np.unique(rows, axis=0)) == len(rows) > 100
 

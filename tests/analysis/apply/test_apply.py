@@ -272,6 +272,7 @@ def test_a_file_of_a_configured_sample_has_the_weight_of_that_sample(net, foreig
 def test_a_score_does_not_depend_on_how_many_neighbours_fail(samples, net):
     applied = load_cut((net,), config=None, cut=None)
     whole = columns(samples[0])
+    whole["n_candidates"] = whole["__ncandidates__"]
     good = np.flatnonzero(friend_columns(applied, whole)["flag"] == 0)[:100]
     entries = {name: values[good] for name, values in whole.items()}
     clean = friend_columns(applied, entries)["score"]

@@ -27,6 +27,7 @@ samples:
   measured:
     kind: data
     files: data.root
+    luminosity_inv_fb: 5
 settings:
   windows: {n_sigma: 2}
 """
@@ -68,9 +69,9 @@ MISTAKES = [
     ("  taupair:", "  ../taupair:", r"letters, digits, - and _ only"),
     ("kind: background", "kind: backgruond", r"line 8: .*'signal', 'background', 'data'"),
     ("kind: data", "kind: signal", r"is required and missing"),
-    ("{n_sigma: 2}", "{nsigma: 2}", r"line 16: settings\.windows\.nsigma: .* mean 'n_sigma'\?"),
-    ("{n_sigma: 2}", "2", r"line 16: settings\.windows: "),
-    ("windows:", "window:", r"line 16: settings\.window: no such key; did you mean 'windows'\?"),
+    ("{n_sigma: 2}", "{nsigma: 2}", r"line 17: settings\.windows\.nsigma: .* mean 'n_sigma'\?"),
+    ("{n_sigma: 2}", "2", r"line 17: settings\.windows: "),
+    ("windows:", "window:", r"line 17: settings\.window: no such key; did you mean 'windows'\?"),
     ("settings:", "settings: 3\nmore:", r"settings"),
     ("samples:", "columns: {mu_plus_pxx: px}\nsamples:", r"line 2: .* mean 'mu_plus_px'\?"),
     ("samples:", "candidates: best\nsamples:", r"line 2: candidates: .*'unique', 'first' or 'all'"),
@@ -103,7 +104,7 @@ def test_a_mistake_is_named_with_its_place(good, bad, message):
 
 def test_all_mistakes_are_reported_at_once():
     text = GOOD.replace("n_generated", "n_gen").replace("luminosity_inv_fb: 450", "lumi: 1")
-    with pytest.raises(ConfigError, match="has 3 problems"):
+    with pytest.raises(ConfigError, match="has 2 problems"):
         parse(text, where="my.yaml")
 
 

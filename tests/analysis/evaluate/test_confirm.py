@@ -13,6 +13,7 @@ from models.evaluation.comparison import PUNZI_SINGLE, of_curve
 
 
 def confirmed(run, config, sets, tmp_path):
+    """The run on its own events, which the command refuses."""
     with open_run(tmp_path / "fresh") as fresh:
         selection = select_events(fresh, config, sets, Execution(executor="iterative"))
         confirm(run, fresh, config, selection)

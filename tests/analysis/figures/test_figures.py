@@ -3,12 +3,16 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
+from analysis.config.configuration import Configuration
 from analysis.figures.draw import (
+    _stamp,
     all_drawings,
     draw_figures,
     fix_layout,
@@ -18,12 +22,13 @@ from analysis.figures.draw import (
 )
 from analysis.figures.numbers import nearest_masses, peak_fit_record, visible_cross_section
 from analysis.figures.run_results import drawable, run_results
-from analysis.figures.spectra import both_stages
+from analysis.figures.spectra import both_stages, features, spectra
+from analysis.report.tables import cutflow_table
 from analysis.run.folder import RunFolder
 from analysis.select.index import load_selection
 from models.results import LossHistory, from_json, to_json
 from plots.learning import loss_evolution
-from plots.style import Label, save
+from plots.style import PROCESS_TEXT, Label, save
 
 EXPECTED = {
     *("sigma_min", "figure_of_merit", "efficiency_background", "cuts"),
@@ -56,24 +61,140 @@ def test_spectra_hold_all_events_before_and_the_passing_ones_after(evaluated, dr
     run, config, _, simulated = evaluated
     table = simulated.table
     found = rows(run.path / "plots/recoil_mass2.csv")
-    expected = table.weight[~table.is_signal].sum()  # the axis covers all recoils of this sample
+    share = config.samples["recorded"].luminosity_inv_fb / config.luminosity_inv_fb
+    weight = share * table.weight
+    expected = weight[~table.is_signal].sum()  # the axis covers all recoils of this sample
     before = sum(float(r["background"]) for r in found if r["stage"] == "before")
     assert before == pytest.approx(expected, rel=2e-3)
     results = run_results(run, config, simulated)
     passing = results.models["punzi"].score(table.features) >= results.single_cut
     after = sum(float(r["background"]) for r in found if r["stage"] == "after")
-    assert after == pytest.approx(table.weight[~table.is_signal & passing].sum(), rel=2e-3)
+    assert after == pytest.approx(weight[~table.is_signal & passing].sum(), rel=2e-3)
     data = sum(float(r["data"]) for r in found if r["stage"] == "before")
     assert data == pytest.approx(len(results.data), rel=2e-3)
 
 
 def test_signal_overlay_is_cross_section_times_luminosity_times_efficiency(evaluated):
     run, config, _, simulated = evaluated
-    before, _ = both_stages(run_results(run, config, simulated), "recoil_mass2", 7.0)
+    results = replace(run_results(run, config, simulated), data=None)
+    before, _ = both_stages(results, "recoil_mass2", 7.0)
     signal = simulated.table.signal_mass_gev == before.signals[0].mass_gev
     efficiency = simulated.table.weight[signal].sum()
     events = before.signals[0].histogram.sum(flow=True).value
     assert events == pytest.approx(7.0 * config.luminosity_inv_fb * efficiency)
+
+
+def with_samples(config, changes):
+    """The configuration with some keys of its samples changed, or with more samples."""
+    raw = config.model_dump(mode="json")
+    for name, keys in changes.items():
+        raw["samples"][name] = raw["samples"].get(name, {}) | keys
+    return Configuration.model_validate(raw)
+
+
+def texts(drawing):
+    return " ".join(text.get_text() for text in drawing.figure.findobj(Text))
+
+
+def test_simulation_beside_data_has_the_luminosity_of_the_data(evaluated):
+    run, config, _, simulated = evaluated
+    recorded = config.samples["recorded"].model_dump(mode="json")
+    more = with_samples(
+        config,
+        {
+            "recorded": {"luminosity_inv_fb": 5.0},
+            "more": recorded | {"files": ["more.root"], "luminosity_inv_fb": 2.5},
+        },
+    )
+    results = run_results(run, more, simulated)
+    share = 7.5 / config.luminosity_inv_fb
+    beside = both_stages(results, "recoil_mass", 7.0)
+    alone = both_stages(replace(results, data=None), "recoil_mass", 7.0)
+    for with_data, without in zip(beside, alone, strict=True):
+        assert with_data.data is not None
+        for one, other in (
+            (with_data.backgrounds["background"], without.backgrounds["background"]),
+            *((s.histogram, t.histogram) for s, t in zip(with_data.signals, without.signals,
+                                                         strict=True)),
+        ):  # fmt: skip
+            assert other.values().sum() > 0
+            assert one.values() == pytest.approx(share * other.values())
+            assert one.variances() == pytest.approx(share**2 * other.variances())
+    table = simulated.table
+    events = alone[0].backgrounds["background"].sum(flow=True).value
+    assert events == pytest.approx(table.weight[~table.is_signal].sum())
+
+
+def test_figures_with_data_say_the_luminosity_of_the_data_and_others_the_target(evaluated):
+    run, config, _, simulated = evaluated
+    target = f"{config.luminosity_inv_fb:g} fb$^{{-1}}$"
+    results = run_results(
+        run, with_samples(config, {"recorded": {"luminosity_inv_fb": 7.5}}), simulated
+    )
+    for drawing in all_drawings(results):
+        shows_data = drawing.stem.startswith("recoil_mass")
+        assert ("7.5 fb$^{-1}$" in texts(drawing)) == shows_data, drawing.stem
+        assert ("scaled to the 7.5 fb⁻¹ of the data" in drawing.caption) == shows_data
+        assert not (shows_data and target in texts(drawing))
+    found = list(spectra(replace(results, data=None)))
+    assert [drawing.stem for drawing in found] == ["recoil_mass", "recoil_mass2"]
+    assert all(target in texts(drawing) for drawing in found)
+    assert not any("scaled" in drawing.caption for drawing in found)
+
+
+def test_another_luminosity_of_the_data_is_another_figure(evaluated):
+    run, config, _, _ = evaluated
+    other = with_samples(config, {"recorded": {"luminosity_inv_fb": 7.5}})
+    assert _stamp(run, other) != _stamp(run, config)
+    assert _stamp(run, with_samples(config, {})) == _stamp(run, config)
+
+
+def test_labels_of_the_configuration_are_in_every_legend(evaluated):
+    run, config, _, simulated = evaluated
+    labels = {"background": {"label": "qq(γ)"}, "recorded": {"label": "2019 costs $5"}}
+    results = run_results(run, with_samples(config, labels), simulated)
+    drawings = [*spectra(results), *features(results)]
+    assert len(drawings) == 7
+    for drawing in drawings:
+        assert "qq(γ)" in texts(drawing), drawing.stem
+        assert "background" not in texts(drawing)
+        assert (r"2019 costs \$5" in texts(drawing)) == (drawing.stem != "features")
+        fix_layout(drawing.figure)
+        assert {"background", "background_error"} <= set(drawing.numbers[0])
+
+
+def test_our_text_of_a_process_is_only_the_default(evaluated):
+    run, config, _, simulated = evaluated
+    background = config.samples["background"].model_dump(mode="json")
+    ours = dict.fromkeys(PROCESS_TEXT, background)
+    results = run_results(run, with_samples(config, ours), simulated)
+    assert {name: results.legend.text(name) for name in ours} == PROCESS_TEXT
+    assert results.legend.data == "Data"
+    named = {name: background | {"label": f"my {name}"} for name in ours}
+    results = run_results(run, with_samples(config, named), simulated)
+    assert {results.legend.text(name) for name in ours} == {f"my {name}" for name in ours}
+
+
+def test_several_data_samples_are_called_data(evaluated):
+    run, config, _, simulated = evaluated
+    recorded = config.samples["recorded"].model_dump(mode="json") | {"label": "2019"}
+    one = with_samples(config, {"recorded": recorded})
+    two = with_samples(one, {"more": recorded | {"files": ["more.root"], "label": None}})
+    assert run_results(run, one, simulated).legend.data == "2019"
+    assert run_results(run, two, simulated).legend.data == "Data"
+
+
+def test_labels_head_the_columns_of_the_cutflow_in_the_report(evaluated):
+    run, config, _, _ = evaluated
+    labels = {"signal": "Z'", "background": "<qq>", "recorded": "2019"}
+    labelled = with_samples(config, {name: {"label": text} for name, text in labels.items()})
+    html = cutflow_table(run, luminosity_inv_fb=50.0, samples=labelled.samples)
+    heads = ["Z&#x27; 1 GeV", "Z&#x27; 3 GeV", "Z&#x27; 5 GeV", "&lt;qq&gt;", "2019"]
+    assert all(f"<th>{head}</th>" in html for head in heads)
+    assert "<li>2019: " in html
+    assert "background" not in html
+    plain = cutflow_table(run, luminosity_inv_fb=50.0, samples=config.samples)
+    assert all(f"<th>{name}</th>" in plain for name in ("signal/1", "background", "recorded"))
 
 
 def test_numbers_of_the_reach_are_those_of_the_evaluation(evaluated, drawn):

@@ -7,8 +7,10 @@ import pytest
 import uproot
 
 from analysis.config.configuration import load, parse
-from analysis.inputs.check import Wanted, find_problems, inspect_all, inspect_file, wanted_branches
+from analysis.inputs.check import find_problems, inspect_all, wanted_branches
+from analysis.inputs.columns import Wanted
 from analysis.inputs.datasets import datasets
+from analysis.inputs.file_report import inspect_file
 
 
 def problems_of(folder, changes=()):
@@ -54,7 +56,6 @@ DAMAGE = [
     (lambda path, columns, save: save(path, {k: v[:0] for k, v in columns.items()}), "zero entries"),
     (without("mu_plus_px"), r"has no branch 'mu_plus_px' \(nearest: mu_plus_p[yz], mu_plus_p[yz], "),
     (renamed("extra_energy", "extraEnergy"), r"no branch 'extra_energy' \(nearest: extraEnergy"),
-    (without("__event__"), "has no branch '__event__'"),
     (with_nan, r"70\.0% of the first 1000 rows have NaN momenta"),
     (lambda path, columns, save: save(path, columns, metadata={"n_generated": 999}),
      "n_generated is 1200 in the configuration, 999 in the files"),
@@ -131,7 +132,7 @@ def test_inspection_reads_a_small_part_of_a_large_file(tmp_path, columns, save):
     (ds,) = datasets(config, folder=tmp_path)
     wanted = wanted_branches(config, ds)
     with uproot.open(path) as file:
-        from analysis.inputs.check import _inspect_open
+        from analysis.inputs.file_report import _inspect_open
 
-        _inspect_open(file, str(path), 0, wanted)
+        _inspect_open(file, str(path), 0, wanted, None)
         assert file.file.source.num_requested_bytes < 0.02 * path.stat().st_size

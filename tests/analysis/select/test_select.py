@@ -15,9 +15,12 @@ import pytest
 import uproot
 
 from analysis.config.configuration import load
+from analysis.inputs import check
+from analysis.inputs.check import CheckError
 from analysis.inputs.datasets import datasets
 from analysis.run.executors import Execution
 from analysis.run.folder import RunError, open_run
+from analysis.select import selected
 from analysis.select.histograms import load_json
 from analysis.select.process import SelectionError
 from analysis.select.skim import read_table
@@ -144,7 +147,15 @@ def corrupt(path):
     path.write_bytes(content)
 
 
-def test_lost_chunks_stop_the_run_and_are_named(own_inputs, tmp_path):
+def test_rows_that_cannot_be_read_are_named_before_the_work_begins(own_inputs, tmp_path):
+    corrupt(own_inputs / "background_1.root")
+    with pytest.raises(CheckError, match=r"background_1\.root the data cannot be read"):
+        run_select(own_inputs, tmp_path / "run", executor="iterative")
+    assert not list((tmp_path / "run").rglob("*.parquet"))
+
+
+def test_lost_chunks_stop_the_run_and_are_named(own_inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "LOOK_FILES_PER_DATASET", 1)  # the damage is not looked at
     corrupt(own_inputs / "background_1.root")
     with pytest.raises(SelectionError, match=r"1 of 7 chunks were lost") as caught:
         run_select(own_inputs, tmp_path / "run", executor="threads", workers=2)
@@ -163,8 +174,8 @@ def test_allowed_losses_are_corrected_and_said(own_inputs, tmp_path, expected, c
     assert table.weight[kept].sum() == pytest.approx(whole.weight[~whole.is_signal].sum(), rel=0.05)
 
 
-def test_duplicate_events_are_an_error_unless_allowed(own_inputs, tmp_path):
-    (own_inputs / "background_2.root").write_bytes((own_inputs / "background_0.root").read_bytes())
+def test_duplicate_events_are_an_error_unless_allowed(own_inputs, tmp_path, columns, save):
+    save(own_inputs / "background_2.root", columns(12_345, seed=50, run=0))  # in another file
     with pytest.raises(
         SelectionError, match=r"\d+ events stand in the selection more than once"
     ) as e:
@@ -193,6 +204,7 @@ def test_data_need_neither_truth_nor_weights(own_inputs, tmp_path, columns, save
     save(own_inputs / "measured.root", cols)
     with (own_inputs / "datasets.yaml").open("a") as config:
         config.write("  measured:\n    kind: data\n    files: measured.root\n")
+        config.write("    luminosity_inv_fb: 5\n")
     table, _, _ = run_select(own_inputs, tmp_path / "run", executor="iterative")
     measured = table.sample == table.sample_names.index("measured")
     assert measured.sum() > 100
@@ -269,7 +281,10 @@ def peak_memory(folder, run_path, n_files):
         gc.enable()
 
 
-def test_memory_does_not_grow_with_the_number_of_files(own_inputs, tmp_path, columns, save):
+def test_memory_does_not_grow_with_the_number_of_files(
+    own_inputs, tmp_path, columns, save, monkeypatch
+):
+    monkeypatch.setattr(selected, "MOST_CONTENTS", 10_000)  # events compared between data sets
     cols = columns(60_000, seed=9)
     save(own_inputs / "big.aside", cols)
     config = own_inputs / "datasets.yaml"
