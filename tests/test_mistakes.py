@@ -599,6 +599,16 @@ def test_a_mistake_that_is_wanted_is_accepted_by_name_and_said(own_inputs, capsy
     assert "negative_weights" in (own_inputs / "runs/accepted/findings.json").read_text()
 
 
+def test_what_the_first_look_found_and_was_accepted_is_kept_for_the_report(own_inputs):
+    copy("background_0.root", "data.root")(own_inputs)
+    configure(lambda raw: raw["samples"].update(measured=DATA))(own_inputs)
+    top(accept=["same_file", "same_events"])(own_inputs)
+    assert punzi(own_inputs, "select", "-r", "both") == 0
+    text = (own_inputs / "runs/both/findings.json").read_text()
+    assert '"same_file"' in text
+    assert '"same_events"' in text
+
+
 def test_the_right_inputs_are_all_good(own_inputs, capsys):
     assert punzi(own_inputs, "check") == 0
     assert "7 files, 29690 rows, 6 data sets: all good" in capsys.readouterr().out

@@ -107,8 +107,8 @@ def _pool(n_files: int, workers: int) -> Executor:
 
 def refuse_mistakes(
     config: Configuration, datasets: Sequence[Dataset], reports: Reports, *, allow_lost: bool
-) -> None:
-    """Stop at the first kind of problem; what does not stop is said.
+) -> list[Finding]:
+    """Stop at the first kind of problem; what does not stop is said and returned.
 
     allow_lost: rows that cannot be read are accounted for by the selection.
     """
@@ -118,7 +118,9 @@ def refuse_mistakes(
             problem_lines(problems)
         )
         raise CheckError(msg)
-    stop_or_say(find_mistakes(config, datasets, reports), config.accept)
+    found = find_mistakes(config, datasets, reports)
+    stop_or_say(found, config.accept)
+    return found
 
 
 def stop_or_say(findings: Sequence[Finding], accepted: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ def select_events(
     """Bring the skim up to date and return it."""
     with progress("check", sum(len(ds.files) for ds in datasets)) as advance:
         reports = inspect_all(config, datasets, workers=execution.workers, step=advance)
-    refuse_mistakes(config, datasets, reports, allow_lost=execution.allow_lost)
+    told = refuse_mistakes(config, datasets, reports, allow_lost=execution.allow_lost)
     datasets = with_recorded_sizes(datasets, reports)
     chunks = plan_chunks(config, datasets, reports, chunk_size=execution.chunk_size)
     _say_which_files_have_beams(reports)
@@ -61,7 +61,9 @@ def select_events(
     save_inputs(run, {n: {r.file: r.fingerprint for r in rs} for n, rs in reports.items()})
     counts = _write_results(run, datasets, done, results, lost)
     findings = selected_findings(run, config, datasets, counts)
-    write_json(run.findings, findings)
+    known = {(f.name, f.dataset) for f in findings}
+    first_look = [f for f in told if (f.name, f.dataset) not in known]
+    write_json(run.findings, [*first_look, *findings])
     stop_or_say(findings, config.accept)
     _remove_stale(run.skim, {chunk.shard for chunk in chunks})
     if not lost:  # with losses the next call tries the missing chunks again
