@@ -37,7 +37,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Search for an invisible particle recoiling against a muon pair.",
+    help="Search for a particle of unknown mass, from ntuples to the cut that sees it best.",
 )
 
 

@@ -1,6 +1,6 @@
 """`punzi export`: the network for other programs, with a text that says how to feed it.
 
-net.onnx            features (n, 4) float32 -> score (n, 1) float32, scaling inside
+net.onnx            features (n, n_features) float32 -> score (n, 1) float32, scaling inside
 net.basf2.py        the variables of basf2 that make the features, and the MVA expert
 """
 
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.apply.model import ApplyError, load_our_model
+from analysis.apply.model import ApplyError
 from models.export import basf2_recipe, export_onnx
+from models.trained import load_model
 from selection.whole_files import write_text
 
 
 def export_model(model: Path, output: Path, *, overwrite: bool) -> tuple[Path, Path]:
     """Write both files and return their paths; nothing is replaced unless asked."""
     recipe = output.with_suffix(".basf2.py")
-    trained = load_our_model(model)  # names of a foreign one would stand in the text as code
+    trained = load_model(model)
     if trained.conditions.cut is None:
         msg = f"{model} has no cut yet; `punzi evaluate` chooses one and writes it to models/"
         raise ApplyError(msg)

@@ -32,7 +32,6 @@ Inputs = tuple[RunFolder, Configuration, tuple[Dataset, ...]]
 RUNS = Path("runs")
 MAIN_FIGURES = {
     "smallest detectable cross section against mass": "sigma_min",
-    "recoil mass before and after the cut": "recoil_mass",
     "efficiency and background against mass": "efficiency_background",
 }
 
@@ -89,7 +88,8 @@ def run_until(
         if last == "report":
             show_warnings(run, config)
             console.stdout.print(f"\nreport: {run.report}", soft_wrap=True)
-            for title, stem in MAIN_FIGURES.items():
+            spectrum = {"mass before and after the cut": config.definition.axis.mass_name}
+            for title, stem in (MAIN_FIGURES | spectrum).items():
                 console.stdout.print(f"  {title}: {run.plots / stem}.png", soft_wrap=True)
 
 

@@ -80,7 +80,7 @@ def write_model(path: Path) -> None:
         provenance={},
     )
     net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
-    windows = MassWindows(mass, np.full(len(mass), 0.2), 2.0)
+    windows = MassWindows(mass, np.full(len(mass), 0.2), 2.0, squared=True)
     trained = np.ones(len(mass), bool)
     save_model(from_network(net, windows=windows, trained=trained, conditions=conditions), path)
 

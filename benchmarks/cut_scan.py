@@ -34,13 +34,13 @@ def synthetic(n: int, n_windows: int, rng: np.random.Generator) -> tuple[EventTa
     sigma = np.interp(
         mass, [0.1, 1.6, 4.1, 6.1, 7.6, 8.6, 8.9], [0.23, 0.31, 0.27, 0.19, 0.10, 0.066, 0.06]
     )
-    windows = MassWindows(mass, sigma, 2.0)
+    windows = MassWindows(mass, sigma, 2.0, squared=True)
     is_signal = rng.random(n) < 0.025
     own = rng.integers(0, n_windows, n)
     inside = rng.uniform(-2, 2, n) * sigma[own]
     table = EventTable(
         features=np.zeros((n, 4), np.float32),
-        recoil_mass2_gev2=mass[own] ** 2 + inside,
+        axis=mass[own] ** 2 + inside,
         weight=np.where(is_signal, 1 / 20_000, rng.choice([0.05, 0.111, 0.0167], n)),
         signal_mass_gev=np.where(is_signal, mass[own], np.nan),
         sample=np.zeros(n, np.int16),

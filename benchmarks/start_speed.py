@@ -66,7 +66,7 @@ def prepare(folder: Path) -> None:
         training={},
         provenance={},
     )
-    windows = MassWindows(np.array([2.0]), np.array([0.3]), 2.0)
+    windows = MassWindows(np.array([2.0]), np.array([0.3]), 2.0, squared=True)
     trained = np.ones(1, bool)
     model = from_network(network, windows=windows, trained=trained, conditions=conditions)
     save_model(model, folder / "net-00.safetensors")

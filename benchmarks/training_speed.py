@@ -43,7 +43,7 @@ from selection.table import EventTable
 from selection.windows import MassWindows
 
 MASSES = np.round(np.arange(0.1, 9.0, 0.2), 1)
-WINDOWS = MassWindows(MASSES, 0.30 - 0.025 * MASSES, 2.0)
+WINDOWS = MassWindows(MASSES, 0.30 - 0.025 * MASSES, 2.0, squared=True)
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
 LOSS = punzi_loss(FORMULA, power=None)
 TURN_SECONDS = 0.5

@@ -1,6 +1,6 @@
 """The trained network as one ONNX file, and how basf2 computes its inputs.
 
-    features (n, 4) float32  ->  score (n, 1) float32
+    features (n, n_features) float32  ->  score (n, 1) float32
 
 Scaling is part of the graph, the batch size is free. Between the casts everything is double, as
 in `models.scoring`: a steep network in float32 differs by 1e-5 from one runtime to the next.
@@ -9,6 +9,7 @@ Operators are the oldest that do the work (opset 13), so that old runtimes read 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +19,6 @@ from models.trained import TrainedModel
 from selection.whole_files import write_bytes
 
 INPUT, OUTPUT = "features", "score"
-
-# In words of basf2, for a list of mu+ mu- pairs: `vpho:mumu -> mu+ mu-`. CM frame, GeV.
-BASF2_ALIASES: tuple[tuple[str, str], ...] = (
-    *((f"p{i}{x}_cm", f"daughter({i}, useCMSFrame(p{x}))") for i in (0, 1) for x in "xyz"),
-    *((f"p{i}_cm", f"daughter({i}, useCMSFrame(p))") for i in (0, 1)),
-    ("dot_cm", "formula(p0x_cm * p1x_cm + p0y_cm * p1y_cm + p0z_cm * p1z_cm)"),
-    ("cross_x_cm", "formula(p0y_cm * p1z_cm - p0z_cm * p1y_cm)"),
-    ("cross_y_cm", "formula(p0z_cm * p1x_cm - p0x_cm * p1z_cm)"),
-    ("cross_z_cm", "formula(p0x_cm * p1y_cm - p0y_cm * p1x_cm)"),
-    ("cross_cm", "formula((cross_x_cm ^ 2 + cross_y_cm ^ 2 + cross_z_cm ^ 2) ^ 0.5)"),
-    ("sum_cm", "formula((p0_cm ^ 2 + p1_cm ^ 2 + 2 * dot_cm) ^ 0.5)"),
-    ("difference_cm", "formula((p0_cm ^ 2 + p1_cm ^ 2 - 2 * dot_cm) ^ 0.5)"),
-    ("thrust_cm", "max(sum_cm, difference_cm)"),
-    ("p_min_cm", "min(p0_cm, p1_cm)"),
-    ("pt_thrust", "formula(cross_cm / thrust_cm)"),
-    ("pt_max_wrt_min", "formula(cross_cm / p_min_cm)"),
-    ("pl_max_wrt_min", "formula(dot_cm / p_min_cm)"),
-    ("pt_mumu", "useCMSFrame(pt)"),
-)
 
 
 def export_onnx(model: TrainedModel, path: Path | str) -> None:
@@ -83,7 +65,7 @@ def onnx_model(model: TrainedModel) -> Any:
     )
     facts = {
         "features": " ".join(model.features),
-        "frame": model.frame,
+        "search": model.search.name,
         "pass": f"score >= {model.cut!r}",
         "sqrt_s_gev": repr(model.conditions.sqrt_s_gev),
     }
@@ -94,14 +76,20 @@ def onnx_model(model: TrainedModel) -> Any:
 
 def basf2_recipe(model: TrainedModel, onnx_name: str) -> str:
     """Steering lines that compute the inputs in basf2 and put the file into its MVA package."""
-    aliases = "\n".join(f'variables.addAlias("{name}", "{text}")' for name, text in BASF2_ALIASES)
+    search, conditions = model.search, model.conditions
+    lines = [
+        f'variables.addAlias("{name}", {json.dumps(text)})' for name, text in search.basf2.items()
+    ]
+    unknown = [f for f in search.features if f.name not in search.basf2]
+    lines += [f"# no alias is known for {f.name} = {_one_line(f.value)}" for f in unknown]
+    aliases = "\n".join(lines)
     inputs = ", ".join(f'"{name}"' for name in model.features)
-    conditions = model.conditions
+    cuts = "\n".join(f"#   {name}: {_one_line(text)}" for name, text in search.cuts.items())
     return f"""\
-# Inputs of {onnx_name} in basf2: momenta of the muon pair in the {model.frame} frame, GeV.
-# The list vpho:mumu holds one mu+ mu- pair per event; pass: score >= {model.cut:g}.
+# Inputs of {onnx_name} in basf2; pass: score >= {model.cut:g}.
 # Trained at sqrt(s) = {conditions.sqrt_s_gev:.4f} GeV for {conditions.luminosity_inv_fb:g} /fb;
-# apply the same preselection first: {dict(conditions.preselection)}
+# apply the same preselection first:
+{cuts}
 import basf2_mva_util
 from variables import variables
 
@@ -114,8 +102,13 @@ weightfile = basf2_mva_util.create_onnx_mva_weightfile(
     target_variable="isSignal",
 )
 weightfile.save("{Path(onnx_name).stem}.root")
-# then, in the steering file, after reconstructing vpho:mumu:
+# then, in the steering file, after reconstructing the list, here vpho:mumu:
 #   path.add_module("MVAExpert", listNames=["vpho:mumu"], extraInfoName="punzi",
 #                   identifier="{Path(onnx_name).stem}.root")
 #   and the variable extraInfo(punzi) is the score.
 """
+
+
+def _one_line(text: str) -> str:
+    """Words of a stranger's model, as they may stand in a comment."""
+    return " ".join(text.split())

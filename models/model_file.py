@@ -26,7 +26,7 @@ from safetensors.numpy import load, save
 from selection.errors import UserError
 from selection.whole_files import write_bytes
 
-VERSION = 1
+VERSION = 2  # 1 held no definition of the search
 MAX_FILE_BYTES = 64 * 2**20  # a 4-8-4-1 network takes 5 kB
 MAX_HEADER_BYTES = 4 * 2**20
 
@@ -67,6 +67,12 @@ def read_model_file(path: Path) -> tuple[Content, Arrays]:
     version = text.get("version")
     if not isinstance(version, int) or version < 1:
         raise ModelFileError(_broken(path, f"the format's version is {version!r}"))
+    if version < VERSION:
+        msg = (
+            f"{path} has format version {version}, which does not say how its features and cuts "
+            f"are computed. Apply it with the version of punzi that trained it, or train again."
+        )
+        raise ModelFileError(msg)
     if version > VERSION:
         msg = (
             f"{path} has format version {version}; this program reads up to {VERSION}. "

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from selection.table import FEATURES, FloatArray
+from selection.table import FloatArray
 
 
 class PunziNet(nn.Module):
@@ -38,10 +38,8 @@ class PunziNet(nn.Module):
         """With a seed the weights are drawn from it alone; without, from torch's global state."""
         super().__init__()
         low, high = np.asarray(feature_min, np.float32), np.asarray(feature_max, np.float32)
-        if low.shape != (len(FEATURES),) or high.shape != low.shape:
-            msg = (
-                f"feature ranges have shapes {low.shape}, {high.shape}; expected ({len(FEATURES)},)"
-            )
+        if low.ndim != 1 or high.shape != low.shape:
+            msg = f"feature ranges have shapes {low.shape}, {high.shape}"
             raise ValueError(msg)
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
             msg = f"feature ranges must be finite and rising, found min {low} and max {high}"
@@ -51,7 +49,7 @@ class PunziNet(nn.Module):
             raise ValueError(msg)
         self.register_buffer("feature_min", torch.from_numpy(low.copy()))
         self.register_buffer("feature_max", torch.from_numpy(high.copy()))
-        widths = (len(FEATURES), *hidden, 1)
+        widths = (len(low), *hidden, 1)
         self.layers = nn.ModuleList(nn.Linear(n_in, n_out) for n_in, n_out in pairwise(widths))
         if seed is not None:
             self._draw_weights(seed)

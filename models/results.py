@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Texts = tuple[str, ...]
 
 CHOSEN_ON_TRAINING = "best_cut"  # per mass, chosen on the training split
 CHOSEN_ON_QUOTED = "maximum_achievable"  # per mass, chosen on the very events it is quoted on
@@ -123,12 +124,12 @@ class LossHistory:
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """Sum of weights in bins of network output before the sigmoid (x) and recoil mass (y)."""
+    """Sum of weights in bins of network output before the sigmoid (x) and mass (y)."""
 
     classifier: str
     component: str  # "signal" or "background"
     logit_edges: Floats  # (nx + 1,)
-    recoil_mass_edges_gev: Floats  # (ny + 1,)
+    mass_edges_gev: Floats  # (ny + 1,)
     content: Floats  # (nx, ny)
     cut_mass_gev: Floats  # (n_masses,) line of the best cut per mass
     cut_logit: Floats  # (n_masses,)
@@ -136,19 +137,19 @@ class ScoreMap:
 
 @dataclass(frozen=True, eq=False)
 class PeakFit:
-    """Fit of the squared recoil mass of one signal mass."""
+    """Fit of the axis of one signal mass; edges, widths and windows in the unit of the axis."""
 
     mass_gev: float
-    edges_gev2: Floats  # (n_bins + 1,)
+    edges: Floats  # (n_bins + 1,)
     content: Floats  # (n_bins,) events
     content_error: Floats
-    curve_gev2: Floats  # (n_points,) abscissa of the fitted shape
+    curve_at: Floats  # (n_points,) abscissa of the fitted shape
     curve: Floats  # (n_points,) events per bin
     core: Floats  # (n_points,) the part of it without the radiative tail
-    sigma_gev2: float
-    sigma_error_gev2: float
-    window_low_gev2: float
-    window_high_gev2: float
+    sigma: float
+    sigma_error: float
+    window_low: float
+    window_high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,29 +157,29 @@ class WidthsByMass:
     """Fitted widths against mass, the smooth curve through them, and published ones if any."""
 
     mass_gev: Floats
-    sigma_gev2: Floats
-    sigma_error_gev2: Floats
+    sigma: Floats
+    sigma_error: Floats
     curve_mass_gev: Floats
-    curve_gev2: Floats
+    curve_sigma: Floats
+    reference_text: str
     reference_mass_gev: Floats  # may be empty
-    reference_gev2: Floats
-    reference_error_gev2: Floats
+    reference_sigma: Floats
+    reference_error: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionBoundary:
-    """Feature space at fixed pt_mumu: points of some masses, and the network on a grid.
+    """One to three features, the others fixed: points of some masses, and the network on a grid."""
 
-    Axes are pt_thrust, pt_max_wrt_min, pl_max_wrt_min; all momenta in GeV.
-    """
-
-    pt_mumu_gev: float
+    free: Texts  # names of the features shown
+    fixed: Texts  # names of the others
+    fixed_value: Floats  # (n_fixed,)
     cut: float
-    axis_gev: Floats  # (3, n_grid) grid of the three features
-    score: Floats  # (n_grid, n_grid, n_grid) network on the grid
+    grid: Floats  # (n_free, n_grid)
+    score: Floats  # (n_grid,) * n_free: network on the grid
     mass_gev: Floats  # (n_masses,) of the points below
     point_mass_gev: Floats  # (n_points,)
-    point_gev: Floats  # (n_points, 3)
+    point: Floats  # (n_points, n_free)
 
 
 Record = (
@@ -249,7 +250,7 @@ def to_rows(record: Record) -> Iterator[dict[str, Any]]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
@@ -259,6 +260,8 @@ def _plain(value: Any) -> Any:
 def _value(kind: str, value: Any) -> Any:
     if kind == "Floats":
         return np.array(_unplain(value), dtype=np.float64)
+    if kind == "Texts":
+        return tuple(str(v) for v in value)
     if kind == "Bools":
         if not all(isinstance(v, bool) for v in value):
             msg = "found something other than true and false"

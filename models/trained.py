@@ -1,13 +1,13 @@
 """A trained model: everything needed to score new events, and to know where it came from.
 
     model = load_model("runs/demo/models/net-00.safetensors")
-    score = model.score(features)        # (n, 4) GeV, in the order model.features -> (n,)
+    score = model.score(features)        # (n, n_features) in the order model.features -> (n,)
     keep  = model.passes(features)       # score >= model.cut
 
-The network, its scaling, the features and their frame, the windows, the cut, the beams, the
-luminosity, the preselection, the training settings and the provenance travel in one file, so
-that a cut can be applied years later without asking anybody. Neither torch nor the training
-code is needed to load or score.
+The network, its scaling, the definition of the search (particles, features, cuts), the windows, the
+cut, the beams, the luminosity, the training settings and the provenance travel in one file, so that
+a cut can be applied years later without asking anybody. Neither torch nor the training code is
+needed to load or score.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
 from models.scoring import Float32s, Floats, network_logits, network_scores, passes
-from selection.table import FEATURES, BoolArray, FloatArray
+from selection.search import Search, search_from
+from selection.table import BoolArray, FloatArray
 from selection.windows import MassWindows
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelFileError", "TrainedModel", "from_network", "load_model", "save_model"]
 
-FRAME = "centre of mass, e- along +z"
 _WIDEST = 4096
 
 
@@ -43,7 +43,6 @@ class Conditions:
     sqrt_s_gev: float
     luminosity_inv_fb: float
     beams: Mapping[str, Any]
-    preselection: Mapping[str, Any]
     training: Mapping[str, Any]  # settings and seed
     provenance: Mapping[str, Any]  # versions, commit, hashes of inputs
 
@@ -68,8 +67,7 @@ class TrainedModel:
     windows: MassWindows  # of all masses
     trained: npt.NDArray[np.bool_]  # (n_windows,) was the mass used in training?
     conditions: Conditions
-    features: tuple[str, ...] = FEATURES
-    frame: str = FRAME
+    search: Search
 
     def __post_init__(self) -> None:
         n_in = len(self.features)
@@ -97,6 +95,11 @@ class TrainedModel:
             raise ValueError(msg)
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the inputs, in their order."""
+        return self.search.feature_names
+
+    @property
     def cut(self) -> float:
         if self.conditions.cut is None:
             msg = "a network without a cut: `punzi evaluate` chooses one and writes it to models/"
@@ -104,7 +107,7 @@ class TrainedModel:
         return self.conditions.cut
 
     def score(self, features: FloatArray) -> Float32s:
-        """(n, n_features) GeV -> (n,) in [0, 1]; nan where an input is nan."""
+        """(n, n_features) -> (n,) in [0, 1]; nan where an input is nan."""
         return network_scores(features, *self._network())
 
     def logits(self, features: FloatArray) -> Floats:
@@ -120,7 +123,12 @@ class TrainedModel:
 
 
 def from_network(
-    network: PunziNet, *, windows: MassWindows, trained: BoolArray, conditions: Conditions
+    network: PunziNet,
+    *,
+    search: Search,
+    windows: MassWindows,
+    trained: BoolArray,
+    conditions: Conditions,
 ) -> TrainedModel:
     """The model of a trained torch network."""
     state = {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
@@ -133,6 +141,7 @@ def from_network(
         windows=windows,
         trained=np.asarray(trained, dtype=np.bool_),
         conditions=conditions,
+        search=search,
     )
 
 
@@ -158,10 +167,10 @@ def mean_and_spread(
 def save_model(model: TrainedModel, path: Path | str) -> None:
     """Writes the model's file, all or nothing."""
     content = {
-        "features": list(model.features),
-        "frame": model.frame,
+        "search": model.search.plain(),
         "n_layers": len(model.weights),
         "window_n_sigma": model.windows.n_sigma,
+        "window_squared": model.windows.squared,
         "conditions": {**vars(model.conditions)},
     }
     write_model_file(Path(path), content, _arrays(model))
@@ -186,7 +195,7 @@ def _arrays(model: TrainedModel) -> Arrays:
         "feature_min": model.feature_min,
         "feature_max": model.feature_max,
         "windows.mass_gev": model.windows.mass_gev,
-        "windows.sigma_gev2": model.windows.sigma_gev2,
+        "windows.sigma": model.windows.sigma,
         "windows.trained": model.trained,
     }
 
@@ -205,15 +214,16 @@ def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
             raise ValueError(msg)
         return found
 
-    mass, sigma = (array(f"windows.{n}", np.float64) for n in ("mass_gev", "sigma_gev2"))
+    mass, sigma = (array(f"windows.{n}", np.float64) for n in ("mass_gev", "sigma"))
     return TrainedModel(
         weights=tuple(array(f"layers.{i}.weight", np.float32, 2) for i in range(n_layers)),
         biases=tuple(array(f"layers.{i}.bias", np.float32) for i in range(n_layers)),
         feature_min=array("feature_min", np.float32),
         feature_max=array("feature_max", np.float32),
-        windows=MassWindows(mass, sigma, float(content["window_n_sigma"])),
+        windows=MassWindows(
+            mass, sigma, float(content["window_n_sigma"]), bool(content["window_squared"])
+        ),
         trained=array("windows.trained", np.bool_),
         conditions=Conditions(**content["conditions"]),
-        features=tuple(str(name) for name in content["features"]),
-        frame=str(content["frame"]),
+        search=search_from(content["search"]),
     )

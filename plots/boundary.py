@@ -1,8 +1,9 @@
 """The decision surface of the single cut in feature space, with signal of a few masses.
 
-At fixed pt_mumu three features are left: one axis each. The surface score = cut is found by
-marching tetrahedra: every cell of the grid is split into six tetrahedra, and the surface crosses
-an edge where the score, taken as linear along it, equals the cut,
+Three features are shown, the others are fixed; of two there is a plane with a line, of one the
+score itself. In three dimensions the surface score = cut is found by marching tetrahedra: every
+cell of the grid is split into six tetrahedra, and the surface crosses an edge where the score,
+taken as linear along it, equals the cut,
 
     x = x_a + (cut - s_a) / (s_b - s_a) (x_b - x_a).
 
@@ -11,11 +12,14 @@ It needs no table of 256 cases and has no ambiguous ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -24,21 +28,56 @@ from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
 from models.results import DecisionBoundary
-from plots.sketch import FEATURE_TEXT
 from plots.spectrum import SIGNAL_LINES
-from plots.style import COLUMN_IN, GREY, Label, in_style
+from plots.style import BLUE, COLUMN_IN, GREY, Label, in_style, panels, put_label
 
 Floats = npt.NDArray[np.float64]
-AXES = ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min")
 MARKS = tuple(zip("o^sD", (colour for colour, _ in SIGNAL_LINES), strict=True))
 
 
 @in_style
-def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
-    """Points of each mass and the surface score = cut; see the record for the axes."""
+def decision_boundary(
+    record: DecisionBoundary, *, texts: Mapping[str, str], label: Label
+) -> Figure:
+    """Points of each mass and where score = cut; texts: feature -> label with its unit."""
+    if len(record.free) == 3:
+        return _in_space(record, texts, label)
+    figure, axes = panels(height_in=2.7)
+    ax: Axes = axes[0, 0]
+    x = record.grid[0]
+    handles: list[Any] = [Line2D([], [], color=GREY, label=f"score = {record.cut:g}")]
+    if len(record.free) == 1:
+        ax.plot(x, record.score, color=BLUE)
+        ax.axhline(record.cut, color=GREY)
+        ax.set_ylim(0, 1.05)
+        ax.set_ylabel("Score")
+        at = [record.point[:, 0], np.full(len(record.point), 0.02)]
+    else:
+        passing = [record.cut, np.inf]
+        ax.contourf(x, record.grid[1], record.score.T, passing, colors=[GREY], alpha=0.3)
+        if record.score.min() < record.cut < record.score.max():
+            ax.contour(x, record.grid[1], record.score.T, [record.cut], colors=[GREY])
+        ax.set_ylabel(texts[record.free[1]])
+        at = list(record.point.T)
+    for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
+        mine = np.abs(record.point_mass_gev - mass) < 1e-6
+        ax.plot(at[0][mine], at[1][mine], linestyle="", marker=mark, markersize=2, color=colour)
+        handles.append(_mass_handle(label.words.mass(mass), mark, colour))
+    ax.set_xlim(x[0], x[-1])
+    ax.set_xlabel(texts[record.free[0]])
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    put_label(ax, replace(label, luminosity_inv_fb=None))
+    return figure
+
+
+def _mass_handle(text: str, mark: str, colour: str) -> Line2D:
+    return Line2D([], [], color=colour, marker=mark, linestyle="", label=text)
+
+
+def _in_space(record: DecisionBoundary, texts: Mapping[str, str], label: Label) -> Figure:
     figure = Figure(figsize=(COLUMN_IN, 3.1))
     ax: Any = figure.add_axes((0.0, 0.03, 0.93, 0.90), projection="3d", computed_zorder=False)
-    triangles = isosurface(record.axis_gev, record.score, record.cut)
+    triangles = isosurface(record.grid, record.score, record.cut)
     if len(triangles):
         surface = Poly3DCollection(
             triangles,
@@ -50,17 +89,16 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
         ax.add_collection3d(surface)
     handles: list[Line2D | Patch] = []
     for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
-        mine = record.point_gev[np.abs(record.point_mass_gev - mass) < 1e-6]
+        mine = record.point[np.abs(record.point_mass_gev - mass) < 1e-6]
         ax.scatter(*mine.T, marker=mark, s=3, color=colour, linewidth=0, depthshade=False, zorder=3)
-        text = rf"$m_{{Z′}}$ = {mass:g} GeV/$c^2$"
-        handles.append(Line2D([], [], color=colour, marker=mark, linestyle="", label=text))
+        handles.append(_mass_handle(label.words.mass(mass), mark, colour))
     handles.append(Patch(color=GREY, alpha=0.6, label=f"score = {record.cut:g}"))
-    for i, (name, axis) in enumerate(zip(AXES, (ax.xaxis, ax.yaxis, ax.zaxis), strict=True)):
-        axis.set_label_text(f"{FEATURE_TEXT[name]} [GeV/$c$]", fontsize=7)
+    for i, (name, axis) in enumerate(zip(record.free, (ax.xaxis, ax.yaxis, ax.zaxis), strict=True)):
+        axis.set_label_text(texts[name], fontsize=7)
         axis.labelpad = -6
         ax.tick_params(axis="xyz"[i], pad=-3.5, labelsize=6.5)
         axis.set_major_locator(MaxNLocator(5))
-        low, high = record.axis_gev[i, [0, -1]]
+        low, high = record.grid[i, [0, -1]]
         (ax.set_xlim, ax.set_ylim, ax.set_zlim)[i](low, high)
     ax.minorticks_off()
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
@@ -70,9 +108,16 @@ def decision_boundary(record: DecisionBoundary, *, label: Label) -> Figure:
     figure.legend(handles=handles, loc="upper right", ncols=2, bbox_to_anchor=(0.99, 0.93))
     figure.text(0.02, 0.955, label.experiment, fontsize=8, fontweight="bold")
     figure.text(0.18, 0.955, label.text, fontsize=6.6, fontstyle="italic")
-    fixed = rf"{FEATURE_TEXT['pt_mumu']} = {record.pt_mumu_gev:g} GeV/$c$"
-    figure.text(0.98, 0.955, fixed, ha="right", fontsize=6.6)
+    if len(record.fixed) == 1:  # more of them stand in the caption
+        name, value = record.fixed[0], record.fixed_value[0]
+        figure.text(0.98, 0.955, fixed_text(texts[name], value), ha="right", fontsize=6.6)
     return figure
+
+
+def fixed_text(text: str, value: float) -> str:
+    """`p_T = 2 GeV/c` of a label with its unit in brackets."""
+    name, _, unit = text.partition(" [")
+    return f"{name} = {value:g} {unit.rstrip(']')}".rstrip()
 
 
 def _shaded(triangles: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What the network sees: the four features, for every process and some signal masses.
+"""What the network sees: its features, for every process and some signal masses.
 
 Each histogram is divided by its own sum, so that shapes can be compared:
     height = w_bin / sum of w,   band: sqrt(sum w^2 of the bin) / sum of w
@@ -36,14 +36,17 @@ def feature_distributions(
     label: Label,
     legend: Legend = OUR_LEGEND,
 ) -> Figure:
-    """Two by two panels, one per feature, across the page.
+    """Panels in two columns (three from nine features on), one per feature, across the page.
 
     features: feature -> (sample or signal name -> histogram with one axis, storage Weight).
     Samples of the legend and our processes are filled lightly, other names (such as "1.5 GeV") are
     signal lines.
     """
-    rows = (len(features) + 1) // 2
-    figure, axes = panels(rows, 2, width_in=PAGE_IN, height_in=2.25 * rows + 0.3, share_x=False)
+    columns = min(len(features), 2 if len(features) < 9 else 3)
+    rows = -(-len(features) // columns)
+    figure, axes = panels(
+        rows, columns, width_in=PAGE_IN, height_in=2.25 * rows + 0.3, share_x=False
+    )
     for ax, histograms in zip(axes.flat, features.values(), strict=False):
         _shapes(ax, histograms, legend)
     for ax in list(axes.flat)[len(features) :]:

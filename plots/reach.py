@@ -40,7 +40,6 @@ from plots.style import (
 Floats = npt.NDArray[np.float64]
 Quantity = Literal["sigma_min_fb", "fom_inv_fb"]
 
-MASS_TEXT = r"$m_{Z′}$ [GeV/$c^2$]"
 QUANTITY_TEXT = {
     "sigma_min_fb": r"$\sigma_{\mathrm{min}}$ [fb]",
     "fom_inv_fb": r"Punzi figure of merit [fb$^{-1}$]",
@@ -111,7 +110,7 @@ def reach(
         lower.set_ylabel(f"Ratio to {CLASSIFIER_TEXT.get(reference[0], reference[0])}")
         low, high = lower.get_ylim()
         lower.set_ylim(max(0.0, low), min(high, HIGHEST_RATIO))
-    axes[-1, 0].set_xlabel(MASS_TEXT)
+    axes[-1, 0].set_xlabel(label.words.mass_text)
     axes[-1, 0].set_xlim(0, 1.03 * max(float(c.mass_gev.max()) for c in curves))
     return figure
 
@@ -133,7 +132,7 @@ def cuts_by_mass(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Fi
     headroom(ax, 0.22)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
     ax.set_ylabel(QUANTITY_TEXT["cut"])
-    ax.set_xlabel(MASS_TEXT)
+    ax.set_xlabel(label.words.mass_text)
     ax.legend(handles=_handles(curves), **LEGEND)
     put_label(ax, label)
     return figure
@@ -159,7 +158,7 @@ def _two_panels(
         logarithmic_y(axes[1, 0])
     axes[0, 0].legend(handles=_handles(curves), **LEGEND)
     put_label(axes[0, 0], label)
-    axes[1, 0].set_xlabel(MASS_TEXT)
+    axes[1, 0].set_xlabel(label.words.mass_text)
     return figure
 
 

@@ -1,6 +1,6 @@
-"""The recoil peak with its fitted shape and window, and the width against mass.
+"""The peak of the axis with its fitted shape and window, and the width against mass.
 
-window: m^2 +- n sigma(m)       grey band in the figure of the fit
+window: peak +- n sigma(m)       grey band in the figure of the fit
 pull:   (events - fit) / error  per bin
 """
 
@@ -11,40 +11,36 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from models.results import PeakFit, WidthsByMass
-from plots.reach import MASS_TEXT
 from plots.style import BLUE, GREY, ORANGE, RED, Label, headroom, in_style, panels, put_label
-
-MASS2_TEXT = r"$M^2_{\mathrm{rec}}$ [GeV$^2$/$c^4$]"
-WIDTH_TEXT = r"$\sigma(M^2_{\mathrm{rec}})$ [GeV$^2$/$c^4$]"
 
 
 @in_style
 def peak_fit(record: PeakFit, *, label: Label) -> Figure:
-    """Squared recoil mass of one signal mass: points, fit, its core, the window, and pulls."""
+    """The axis of one signal mass: points, fit, its core, the window, and pulls."""
     figure, axes = panels(2, height_in=3.0, heights=(3, 1))
     ax, below = axes[:, 0]
-    centre = 0.5 * (record.edges_gev2[1:] + record.edges_gev2[:-1])
-    width = float(record.edges_gev2[1] - record.edges_gev2[0])
+    centre = 0.5 * (record.edges[1:] + record.edges[:-1])
+    width = float(record.edges[1] - record.edges[0])
     for panel in (ax, below):
         panel.axvspan(
-            record.window_low_gev2, record.window_high_gev2, color=GREY, alpha=0.25, linewidth=0,
+            record.window_low, record.window_high, color=GREY, alpha=0.25, linewidth=0,
             label="window" if panel is ax else None,
         )  # fmt: skip
-    ax.plot(record.curve_gev2, record.curve, color=RED, label="fit")
-    ax.plot(record.curve_gev2, record.core, color=BLUE, linestyle="--", label="core")
+    ax.plot(record.curve_at, record.curve, color=RED, label="fit")
+    ax.plot(record.curve_at, record.core, color=BLUE, linestyle="--", label="core")
     ax.errorbar(
         centre, record.content, yerr=record.content_error, fmt="o", color="black", markersize=1.8,
         elinewidth=0.5, label="signal simulation",
     )  # fmt: skip
     ax.set_ylim(0, 1.08 * float((record.content + record.content_error).max()))
     headroom(ax, 0.05)
-    ax.set_ylabel(rf"Events / ({width:.3g} GeV$^2$/$c^4$)")
+    ax.set_ylabel(f"Events / ({width:.3g} {label.words.axis_unit})")
     text = (
-        rf"$m_{{Z′}}$ = {record.mass_gev:g} GeV/$c^2$" + "\n"
-        rf"$\sigma$ = ({record.sigma_gev2:.4f} $\pm$ {record.sigma_error_gev2:.4f}) GeV$^2$/$c^4$"
+        f"{label.words.mass(record.mass_gev)}\n"
+        rf"$\sigma$ = ({record.sigma:.4f} $\pm$ {record.sigma_error:.4f}) {label.words.axis_unit}"
     )
     ax.legend(loc="upper right", title=text, title_fontsize=6.6, alignment="left")
-    expected = np.interp(centre, record.curve_gev2, record.curve)
+    expected = np.interp(centre, record.curve_at, record.curve)
     shown = record.content_error > 0
     pull = (record.content - expected)[shown] / record.content_error[shown]
     below.axhline(0, color=RED, linewidth=0.6)
@@ -55,8 +51,8 @@ def peak_fit(record: PeakFit, *, label: Label) -> Figure:
     limit = max(3.5, min(6.0, float(np.abs(pull).max(initial=0)) + 1.5))
     below.set_ylim(-limit, limit)
     below.set_ylabel("Pull")
-    below.set_xlabel(MASS2_TEXT)
-    below.set_xlim(record.edges_gev2[0], record.edges_gev2[-1])
+    below.set_xlabel(label.words.axis_text)
+    below.set_xlim(record.edges[0], record.edges[-1])
     put_label(ax, label)
     return figure
 
@@ -68,20 +64,20 @@ def width_by_mass(record: WidthsByMass, *, label: Label) -> Figure:
     ax: Axes = axes[0, 0]
     if record.reference_mass_gev.size:
         ax.errorbar(
-            record.reference_mass_gev, record.reference_gev2, yerr=record.reference_error_gev2,
+            record.reference_mass_gev, record.reference_sigma, yerr=record.reference_error,
             fmt="s", color=ORANGE, markersize=2.4, markerfacecolor="white", markeredgewidth=0.6,
-            elinewidth=0.5, label="published (arXiv:2110.00810)",
+            elinewidth=0.5, label=f"published ({record.reference_text})",
         )  # fmt: skip
     ax.errorbar(
-        record.mass_gev, record.sigma_gev2, yerr=record.sigma_error_gev2, fmt="o", color=BLUE,
+        record.mass_gev, record.sigma, yerr=record.sigma_error, fmt="o", color=BLUE,
         markersize=2.0, elinewidth=0.5, label="fit of each mass",
     )  # fmt: skip
-    ax.plot(record.curve_mass_gev, record.curve_gev2, color=RED, label="smooth curve")
+    ax.plot(record.curve_mass_gev, record.curve_sigma, color=RED, label="smooth curve")
     ax.set_ylim(bottom=0)
     headroom(ax, 0.08)
     ax.set_xlim(left=0)
-    ax.set_xlabel(MASS_TEXT)
-    ax.set_ylabel(WIDTH_TEXT)
+    ax.set_xlabel(label.words.mass_text)
+    ax.set_ylabel(label.words.width_text)
     ax.legend(loc="lower left")
     put_label(ax, label)
     return figure

@@ -1,6 +1,6 @@
-"""Where the events lie in network output and recoil mass.
+"""Where the events lie in network output and mass.
 
-    x: output before the sigmoid, z      y: M_rec      colour: share of the component per bin area
+    x: output before the sigmoid, z      y: mass       colour: share of the component per bin area
 
 The sigmoid presses most events into the first and last bin of the score; before it their spread
 is seen. The line is the best cut of every mass: straight and vertical means that one cut serves
@@ -27,13 +27,13 @@ def score_map(record: ScoreMap, *, single_cut: float | None = None, label: Label
     """One component of one classifier; single_cut (a score in (0, 1)) adds a dotted line."""
     figure, axes = panels(height_in=2.7)
     ax: Axes = axes[0, 0]
-    area = np.outer(np.diff(record.logit_edges), np.diff(record.recoil_mass_edges_gev))
+    area = np.outer(np.diff(record.logit_edges), np.diff(record.mass_edges_gev))
     total = record.content.sum()
     density = record.content / (area * total) if total > 0 else record.content
     top = float(density.max()) if total > 0 else 1.0
     mesh = ax.pcolormesh(
         record.logit_edges,
-        record.recoil_mass_edges_gev,
+        record.mass_edges_gev,
         np.ma.masked_less_equal(density, 0).T,
         norm=LogNorm(vmin=top * 10.0**-DECADES, vmax=top),
         cmap="cividis",
@@ -49,9 +49,9 @@ def score_map(record: ScoreMap, *, single_cut: float | None = None, label: Label
         z = float(np.log(single_cut / (1 - single_cut)))
         ax.axvline(z, color="black", linestyle=":", label=f"score = {single_cut:g}")
     ax.set_xlim(record.logit_edges[0], record.logit_edges[-1])
-    ax.set_ylim(record.recoil_mass_edges_gev[0], record.recoil_mass_edges_gev[-1])
+    ax.set_ylim(record.mass_edges_gev[0], record.mass_edges_gev[-1])
     ax.set_xlabel("Network output before the sigmoid")
-    ax.set_ylabel(r"$M_{\mathrm{rec}}$ [GeV/$c^2$]")
+    ax.set_ylabel(f"{label.words.mass_axis} [GeV/$c^2$]")
     name = CLASSIFIER_TEXT.get(record.classifier, record.classifier)
     figure.legend(
         *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2,

@@ -18,13 +18,6 @@ from matplotlib.figure import Figure
 
 from plots.style import BLUE, RED, SLATE, in_style, panels
 
-FEATURE_TEXT = {
-    "pt_thrust": r"$p_{\mathrm{T}}^{\mathrm{thrust}}(\mu)$",
-    "pt_max_wrt_min": r"$p_\mathrm{T}^{\mu_\mathrm{min}}(\mu_\mathrm{max})$",
-    "pl_max_wrt_min": r"$p_\mathrm{L}^{\mu_\mathrm{min}}(\mu_\mathrm{max})$",
-    "pt_mumu": r"$p_{\mathrm{T}}(\mu\mu)$",
-}
-
 
 @in_style
 def network_sketch(
@@ -33,7 +26,7 @@ def network_sketch(
     *,
     weights: Sequence[npt.NDArray[np.floating]] | None = None,
 ) -> Figure:
-    """features: names of the inputs; hidden: widths; weights: per layer (n_out, n_in) or None."""
+    """features: texts of the inputs; hidden: widths; weights: per layer (n_out, n_in) or None."""
     figure, axes = panels(height_in=2.3)
     ax: Axes = axes[0, 0]
     ax.axis("off")
@@ -50,7 +43,7 @@ def network_sketch(
             zorder=3,
         )  # fmt: skip
     for name, y in zip(features, places[0], strict=True):
-        ax.text(-0.16, y, FEATURE_TEXT.get(name, name), ha="right", va="center", fontsize=7.5)
+        ax.text(-0.16, y, name, ha="right", va="center", fontsize=7.5)
     ax.text(len(widths) - 1 + 0.16, 0, "score\nin [0, 1]", ha="left", va="center", fontsize=7)
     titles = ["scaled inputs", *[f"{n} tanh" for n in hidden], "sigmoid"]
     for layer, title in enumerate(titles):

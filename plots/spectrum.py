@@ -1,4 +1,4 @@
-"""Spectra of the recoil mass: stacked backgrounds, signal on top of nothing, data if there are any.
+"""Spectra of the axis: stacked backgrounds, signal on top of nothing, data if there are any.
 
     band of the simulation:  sum over backgrounds +- sqrt(sum w^2)
     data points:             n with its Poisson interval (68 %)
@@ -28,6 +28,7 @@ from plots.style import (
     RED,
     Label,
     Legend,
+    SearchWords,
     headroom,
     in_style,
     panels,
@@ -49,14 +50,12 @@ class SignalOverlay:
     mass_gev: float
     cross_section_fb: float
 
-    @property
-    def text(self) -> str:
-        mass = rf"$m_{{Z′}}$ = {self.mass_gev:g} GeV/$c^2$"
-        return rf"{mass}, $\sigma$ = {self.cross_section_fb:.3g} fb"
+    def text(self, words: SearchWords) -> str:
+        return rf"{words.mass(self.mass_gev)}, $\sigma$ = {self.cross_section_fb:.3g} fb"
 
 
 @in_style
-def recoil_spectrum(
+def spectrum(
     backgrounds: Mapping[str, hist.Hist],
     *,
     signals: Sequence[SignalOverlay] = (),
@@ -65,7 +64,7 @@ def recoil_spectrum(
     legend: Legend = OUR_LEGEND,
     logarithmic: bool = True,
 ) -> Figure:
-    """One spectrum in M_rec or M_rec2, with a ratio panel if there are data.
+    """One spectrum, with a ratio panel if there are data.
 
     backgrounds: sample -> histogram with one axis (its label is the axis title with its unit in
     brackets) and storage Weight, in events at the luminosity of the figure; the last is drawn on
@@ -79,7 +78,7 @@ def recoil_spectrum(
     )
     main: Axes = axes[0, 0]
     total = _stack(main, backgrounds, legend)
-    _overlay(main, signals)
+    _overlay(main, signals, label.words)
     if data is not None:
         _points(main, data, scale=None, text=legend.data)
         _ratio(axes[1, 0], data, total)
@@ -102,13 +101,13 @@ def before_and_after(
 ) -> Figure:
     """Two spectra above each other on the same axis: all selected events, and those that pass.
 
-    Arguments as for `recoil_spectrum`, pairs are (before, after).
+    Arguments as for `spectrum`, pairs are (before, after).
     """
     figure, axes = panels(2, height_in=3.9)
     for i, (stack, text) in enumerate(((before, "before the cut"), (after, "after the cut"))):
         ax: Axes = axes[i, 0]
         total = _stack(ax, stack, legend)
-        _overlay(ax, signals[i])
+        _overlay(ax, signals[i], label.words)
         points = None if data is None else data[i]
         if points is not None:
             _points(ax, points, scale=None, text=legend.data)
@@ -147,13 +146,13 @@ def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist], legend: Legend) -> hi
     return total
 
 
-def _overlay(ax: Axes, signals: Sequence[SignalOverlay]) -> None:
+def _overlay(ax: Axes, signals: Sequence[SignalOverlay], words: SearchWords) -> None:
     for i, signal in enumerate(signals):
         colour, line = SIGNAL_LINES[i % len(SIGNAL_LINES)]
         h = signal.histogram
         ax.stairs(
             connected(h.values()), h.axes[0].edges, color=colour, linestyle=line, linewidth=1.1,
-            label=signal.text,
+            label=signal.text(words),
         )  # fmt: skip
 
 

@@ -37,8 +37,9 @@ PROCESS_TEXT = {
     "taupair": r"$\tau^+\tau^-$",
     "mumugamma": r"$\mu^+\mu^-(\gamma)$",
     "eemumu": r"$e^+e^-\mu^+\mu^-$",
+    "threegamma": r"$\gamma\gamma\gamma$",
 }
-PROCESS_COLOUR = {"taupair": BLUE, "mumugamma": ORANGE, "eemumu": GREY}
+PROCESS_COLOUR = {"taupair": BLUE, "mumugamma": ORANGE, "eemumu": GREY, "threegamma": BLUE}
 
 STYLE: dict[Any, Any] = {
     **mplhep.style.plothist,
@@ -86,6 +87,33 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
+class SearchWords:
+    """How a search calls its mass and its axis, in mathtext."""
+
+    symbol: str = "m"  # without dollars
+    axis: str = "axis"  # label of the mass-like quantity
+    axis_unit: str = ""
+    mass_axis: str = "mass"  # the axis as a mass: its root where it is a square
+
+    def mass(self, mass_gev: float) -> str:
+        return rf"${self.symbol}$ = {mass_gev:g} GeV/$c^2$"
+
+    @property
+    def mass_text(self) -> str:
+        """Title of an axis of hypotheses."""
+        return rf"${self.symbol}$ [GeV/$c^2$]"
+
+    @property
+    def axis_text(self) -> str:
+        return f"{self.axis} [{self.axis_unit}]" if self.axis_unit else self.axis
+
+    @property
+    def width_text(self) -> str:
+        unit = f" [{self.axis_unit}]" if self.axis_unit else ""
+        return rf"$\sigma$({self.axis}){unit}"
+
+
+@dataclass(frozen=True)
 class Label:
     """Text above a figure: experiment, what it is, luminosity and energy (None: not shown)."""
 
@@ -93,6 +121,7 @@ class Label:
     text: str = "Simulation (own work)"
     luminosity_inv_fb: float | None = None
     sqrt_s_gev: float | None = 10.58
+    words: SearchWords = field(default_factory=SearchWords)  # for the axes
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Identity of an event as one 64-bit number.
 
-    key = mix(... mix(mix(name) ^ experiment) ... ^ candidate)        mix: splitmix64's finaliser
+    key = mix(... mix(mix(name) ^ experiment) ... ^ 0)        mix: splitmix64's finaliser
+    row = mix(key ^ candidate)
 
-Two rows of one data set with the same five numbers have the same key; other rows collide with
-probability 2^-64 per pair (1e-6 for ten million events). The key is uniform, so any share of the
-events can be set aside by comparing it with a threshold. It depends on nothing but the event.
+Candidates of one event have the same key; other events collide with probability 2^-64 per pair
+(1e-6 for ten million events). The key is uniform, so any share of the events can be set aside by
+comparing it with a threshold. It depends on nothing but the event.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from selection.ntuple import KEY_COLUMNS
+from selection.ntuple import EVENT_COLUMNS
 
 
 @nb.njit(nogil=True, cache=True)
@@ -36,6 +37,16 @@ def event_keys(
     start = int.from_bytes(hashlib.blake2b(dataset.encode(), digest_size=8).digest(), "little")
     key = np.full(n, start, np.uint64)
     zero = np.zeros(n, np.int64)
-    for name in KEY_COLUMNS:
+    for name in EVENT_COLUMNS:
         _absorb(key, np.ascontiguousarray(columns.get(name, zero), np.int64))
+    _absorb(key, zero)
     return key
+
+
+def row_keys(
+    key: npt.NDArray[np.uint64], candidate: npt.NDArray[np.integer]
+) -> npt.NDArray[np.uint64]:
+    """Key of each row: of the event and the candidate."""
+    rows = key.copy()
+    _absorb(rows, np.ascontiguousarray(candidate, np.int64))
+    return rows

@@ -39,7 +39,7 @@ def between(mass_gev: npt.ArrayLike, low_gev: float, high_gev: float) -> npt.NDA
     return result
 
 
-def signed_root(mass2_gev2: npt.ArrayLike) -> Floats:
+def signed_root(axis: npt.ArrayLike) -> Floats:
     """M of M2, in GeV; negative where M2 is."""
-    m2 = np.asarray(mass2_gev2, np.float64)
+    m2 = np.asarray(axis, np.float64)
     return np.copysign(np.sqrt(np.abs(m2)), m2)

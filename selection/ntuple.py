@@ -1,9 +1,9 @@
-"""The ntuple contract: what a Belle II ntuple must hold, and how its branches are named.
+"""The ntuple contract: what an ntuple must hold, and how its branches are named.
 
-Our columns (left) are found in the file under a branch of the same name, under the branch that
-the configuration gives, or under a basf2 expression such as `daughter(0, px)`, which basf2 writes
-to ROOT in escaped form: `daughter__bo0__cm__sppx__bc`. Energies and momenta in GeV in the lab
-frame, angles in rad. NaN means missing, as in basf2.
+Which columns are needed is said by the search. Each is found in the file under a branch of the same
+name, under the branch that the configuration gives, or under a basf2 expression such as
+`daughter(0, px)`, which basf2 writes to ROOT in escaped form: `daughter__bo0__cm__sppx__bc`.
+Energies and momenta in GeV in the lab frame, angles in rad. NaN means missing, as in basf2.
 """
 
 from __future__ import annotations
@@ -11,30 +11,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 
-MOMENTA = tuple(
+MOMENTA = tuple(  # of the muon pairs that our simulation writes
     f"mu_{charge}_{part}" for charge in ("plus", "minus") for part in ("px", "py", "pz", "e")
 )
-
-# Columns of the preselection; a cut whose column the ntuple lacks is an error, unless it is off.
-CUT_COLUMNS = {
-    "mu_plus_id": "muonID of the mu+",
-    "mu_minus_id": "muonID of the mu-",
-    "extra_energy": "energy in the calorimeter not assigned to the muons, GeV",
-    "photon_recoil_angle": "angle between the recoil and the nearest photon, rad; NaN if no photon",
-}
 
 # Used where present: the beams of the run, else those of the configuration.
 BEAM_COLUMNS = ("beam_px", "beam_py", "beam_pz", "beam_e")
 ECMS_COLUMN = "ecms"
 
 # The identity of a row. Where neither run nor event is there, the entry of the file stands for it.
-KEY_COLUMNS = ("experiment", "run", "event", "production", "candidate")
+EVENT_COLUMNS = ("experiment", "run", "event", "production")
+KEY_COLUMNS = (*EVENT_COLUMNS, "candidate")
 CANDIDATES_COLUMN = "n_candidates"
 WEIGHT_BRANCH = "__weight__"  # of basf2: 1 for every row
 
-# Our simulation uses basf2's names for the beams.
+# Columns of every search; those of its particles and cuts have their own names in the file.
 DEFAULT_BRANCHES: Mapping[str, str] = {
-    **{name: name for name in (*MOMENTA, *CUT_COLUMNS)},
     "beam_px": "beamPx",
     "beam_py": "beamPy",
     "beam_pz": "beamPz",

@@ -1,63 +1,35 @@
-"""Preselection: named cuts, applied in order, and the count of what each leaves.
+"""Preselection: the candidate policy, and the count of what each named cut leaves.
 
-    valid            all eight momenta (and the beams, where given) are finite
-    candidate        the candidate policy: the only one of its event, the first, or all
-    muon_id          muonID of both muons > muon_id_min
-    recoil_theta     polar angle of the recoil in the lab: the barrel, where photons are seen
-    pt_mumu          CM transverse momentum of the pair: against eemumu and radiative pairs
-    extra_energy     energy in the calorimeter beside the muons
-    photon_veto      no photon along the recoil; NaN = no photon = passes
+    valid        axis and features are finite
+    candidate    the candidate policy: the only one of its event, the first, or all
+    ...          the cuts of the search, in their order; NaN fails a comparison
 
-Values are those of the Belle II search (PRL 124, 141801). A cut set to None is off and its column
-is not needed. NaN in any other cut column fails the cut. Weighted counts are kept as integers in
-units of 2^-40 events, so that sums are exact and do not depend on how the events were split.
+The kernel of the search says for every event which of them is the first that fails
+(selection/kernel.py). Weighted counts are kept as integers in units of 2^-40 events, so that sums
+are exact and do not depend on how the events were split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from selection.kernel import DROPPED, FIRST_CUT
 from selection.ntuple import CANDIDATES_COLUMN
-from selection.table import FEATURES, BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from selection.features import EventKinematics
+from selection.table import BoolArray, FloatArray
 
 CandidatePolicy = Literal["unique", "first", "all"]
 WEIGHT_UNIT = 2.0**-40
 
-
-@dataclass(frozen=True)
-class Preselection:
-    """Thresholds; None switches a cut off."""
-
-    muon_id_min: float | None = 0.5
-    recoil_theta_min_deg: float | None = 33.0
-    recoil_theta_max_deg: float | None = 124.0
-    pt_mumu_min_gev: float | None = 1.0
-    extra_energy_max_gev: float | None = 0.4
-    photon_recoil_angle_min_deg: float | None = 15.0
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that the cuts which are on need beside the momenta."""
-        needed: list[str] = []
-        if self.muon_id_min is not None:
-            needed += ["mu_plus_id", "mu_minus_id"]
-        if self.extra_energy_max_gev is not None:
-            needed.append("extra_energy")
-        if self.photon_recoil_angle_min_deg is not None:
-            needed.append("photon_recoil_angle")
-        return tuple(needed)
+Codes = npt.NDArray[np.uint8]
 
 
 def candidate_mask(
-    columns: Mapping[str, npt.NDArray[np.generic]], policy: CandidatePolicy, n: int
+    columns: Mapping[str, npt.NDArray[Any]], policy: CandidatePolicy, n: int
 ) -> BoolArray:
     """Rows kept by the policy; `first` means candidate 0."""
     if policy == "unique":
@@ -67,45 +39,18 @@ def candidate_mask(
     return np.ones(n, bool)
 
 
-def named_cuts(
-    cuts: Preselection, columns: Mapping[str, FloatArray], event: EventKinematics
-) -> dict[str, BoolArray]:
-    """Mask of each cut by itself, in the order of application; cuts that are off are left out."""
-    masks = {"valid": event.finite}
-    if cuts.muon_id_min is not None:
-        masks["muon_id"] = np.asarray(
-            np.minimum(columns["mu_plus_id"], columns["mu_minus_id"]) > cuts.muon_id_min
-        )
-    theta = np.ones(len(event.recoil_costheta), bool)
-    if cuts.recoil_theta_min_deg is not None:
-        theta &= event.recoil_costheta < np.cos(np.radians(cuts.recoil_theta_min_deg))
-    if cuts.recoil_theta_max_deg is not None:
-        theta &= event.recoil_costheta > np.cos(np.radians(cuts.recoil_theta_max_deg))
-    if cuts.recoil_theta_min_deg is not None or cuts.recoil_theta_max_deg is not None:
-        masks["recoil_theta"] = theta
-    if cuts.pt_mumu_min_gev is not None:
-        masks["pt_mumu"] = event.features[FEATURES.index("pt_mumu")] > cuts.pt_mumu_min_gev
-    if cuts.extra_energy_max_gev is not None:
-        masks["extra_energy"] = np.asarray(columns["extra_energy"] < cuts.extra_energy_max_gev)
-    if cuts.photon_recoil_angle_min_deg is not None:
-        near = columns["photon_recoil_angle"] < np.radians(cuts.photon_recoil_angle_min_deg)
-        masks["photon_veto"] = ~np.asarray(near)
-    return masks
+def with_candidates(code: Codes, kept: BoolArray) -> Codes:
+    """The codes of the kernel, with the candidate policy before the cuts."""
+    return np.where((code > DROPPED) & ~kept, np.uint8(DROPPED), code)
 
 
-def cut_values(columns: Mapping[str, FloatArray], event: EventKinematics) -> dict[str, FloatArray]:
-    """Cut -> the quantity it looks at, in the unit of its threshold, for messages."""
-    values: dict[str, FloatArray] = {
-        "recoil_theta": np.degrees(np.arccos(np.clip(event.recoil_costheta, -1, 1))),
-        "pt_mumu": event.features[FEATURES.index("pt_mumu")],
-    }
-    if "mu_plus_id" in columns and "mu_minus_id" in columns:
-        values["muon_id"] = np.minimum(columns["mu_plus_id"], columns["mu_minus_id"])
-    if "extra_energy" in columns:
-        values["extra_energy"] = columns["extra_energy"]
-    if "photon_recoil_angle" in columns:
-        values["photon_veto"] = np.degrees(columns["photon_recoil_angle"])
-    return values
+def cut_names(cuts: Sequence[str]) -> tuple[str, ...]:
+    """Names of the steps whose numbers the codes are."""
+    return ("valid", "candidate", *cuts)
+
+
+def passing(code: Codes, n_cuts: int) -> BoolArray:
+    return code == FIRST_CUT + n_cuts
 
 
 @dataclass(frozen=True)
@@ -130,16 +75,20 @@ class Cutflow:
         return tuple(units * WEIGHT_UNIT for units in self.weighted)
 
 
-def cutflow(
-    masks: Mapping[str, BoolArray], weight: FloatArray | float, n: int
-) -> tuple[BoolArray, Cutflow]:
-    """(events passing all cuts, the count after each of them), starting with `all` events."""
-    passing = np.ones(n, bool)
-    raw, weighted = [], []
+def cutflow(code: Codes, cuts: Sequence[str], weight: FloatArray | float) -> Cutflow:
+    """The count after each step, starting with `all` events."""
+    names = cut_names(cuts)
+    raw = _left(np.bincount(code, minlength=len(names) + 1))
     units = np.rint(np.asarray(weight, np.float64) / WEIGHT_UNIT).astype(np.int64)
-    for mask in (passing, *masks.values()):
-        passing = passing & mask
-        count = int(np.count_nonzero(passing))
-        raw.append(count)
-        weighted.append(int(units[passing].sum()) if units.ndim else int(units) * count)
-    return passing, Cutflow(("all", *masks), tuple(raw), tuple(weighted))
+    if units.ndim:
+        lost = np.zeros(len(names) + 1, np.int64)
+        np.add.at(lost, code, units)
+        weighted = _left(lost)
+    else:
+        weighted = tuple(int(units) * count for count in raw)
+    return Cutflow(("all", *names), raw, weighted)
+
+
+def _left(fails: npt.NDArray[np.int64]) -> tuple[int, ...]:
+    """What is left before and after each step, from what fails first at each."""
+    return tuple(int(n) for n in np.cumsum(fails[::-1])[::-1])

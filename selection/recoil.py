@@ -6,8 +6,8 @@
 M_rec2 may be negative: resolution moves light recoils below zero. Windows are therefore cut in
 M_rec2, never in M_rec, whose sign is only a convention of vector.
 
-This is the readable form on vector arrays. `selection.features.event_kinematics` computes the same
-numbers many times faster and is tested against this one.
+This is the search `dimuon_recoil` in readable form, on vector arrays: the oracle of its tests. What
+runs is made from selection/searches/dimuon_recoil.yaml and is many times faster.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 import vector
 
 from selection.beams import Beams, FloatArray, cm_matrix
-from selection.table import FEATURES
+
+FEATURES = ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""Width of the recoil-mass peak, and its smooth dependence on the mass.
+"""Width of the peak on the axis, and its smooth dependence on the mass.
 
-    f(x) = q CB(m0 - x; beta, n, s1) + (1 - q) G(x; m0, s2)     x = M_rec2, GeV^2; n = 2, s2 = 2 s1
+    f(x) = q CB(m0 - x; beta, n, s1) + (1 - q) G(x; m0, s2)     x: the axis; n = 2, s2 = 2 s1
     sigma(m) = q s1 + (1 - q) s2                                fraction-weighted core width
 
 CB is a Crystal Ball mirrored so that its power-law tail points upwards: a photon lost from the
 initial state adds to the recoil and pulls M_rec2 up. A quantile or an RMS would measure that tail,
-not the core. The widths of all masses then give one smooth curve,
+not the core. Where an event has several candidates, the wrong ones are a flat share below the peak.
+The widths of all masses then give one smooth curve,
 
     ln sigma(m) = polynomial of degree <= 4 in m,
 
@@ -48,10 +49,10 @@ class WidthFit:
 
     mass_gev: float
     n_events: int
-    sigma_gev2: float = np.nan
-    error_gev2: float = np.nan
-    parameters: tuple[float, ...] = ()  # m0, s1, q, beta of peak_density
-    fit_range_gev2: tuple[float, float] = (np.nan, np.nan)
+    sigma: float = np.nan
+    error: float = np.nan
+    parameters: tuple[float, ...] = ()  # m0, s1, q, beta, flat of peak_density
+    fit_range: tuple[float, float] = (np.nan, np.nan)
     reason: str = ""
 
 
@@ -68,47 +69,67 @@ class WidthCurve:
         t = (np.asarray(mass_gev, np.float64) - self.centre_gev) / self.half_range_gev
         return np.vander(np.atleast_1d(t), len(self.coefficients), increasing=True)
 
-    def sigma_gev2(self, mass_gev: FloatArray) -> npt.NDArray[np.float64]:
+    def sigma(self, mass_gev: FloatArray) -> npt.NDArray[np.float64]:
         return np.exp(self._powers(mass_gev) @ self.coefficients)
 
-    def error_gev2(self, mass_gev: FloatArray) -> npt.NDArray[np.float64]:
+    def error(self, mass_gev: FloatArray) -> npt.NDArray[np.float64]:
         powers = self._powers(mass_gev)
         variance = np.einsum("ij,jk,ik->i", powers, self.covariance, powers)
-        return self.sigma_gev2(mass_gev) * np.sqrt(variance)
+        return self.sigma(mass_gev) * np.sqrt(variance)
 
 
 def peak_density(
-    x: FloatArray, m0: float, s1: float, q: float, beta: float, *, span: tuple[float, float]
+    x: FloatArray,
+    m0: float,
+    s1: float,
+    q: float,
+    beta: float,
+    flat: float = 0.0,
+    *,
+    span: tuple[float, float],
 ) -> npt.NDArray[np.float64]:
-    """The shape of the module's head, normalised on `span` (GeV^2)."""
+    """The shape of the module's head and a flat share, normalised on `span`."""
     low, high = span
     core = crystalball.pdf(2 * m0 - x, beta, TAIL_POWER, m0, s1)
     core_edges = crystalball.cdf(2 * m0 - np.array([high, low]), beta, TAIL_POWER, m0, s1)
     wide = norm.pdf(x, m0, WIDTH_RATIO * s1)
     wide_edges = norm.cdf(np.array([low, high]), m0, WIDTH_RATIO * s1)
-    return q * core / np.diff(core_edges) + (1 - q) * wide / np.diff(wide_edges)
+    peak = q * core / np.diff(core_edges) + (1 - q) * wide / np.diff(wide_edges)
+    return (1 - flat) * peak + flat / (high - low)
 
 
-def fit_width(mass_gev: float, mass2_gev2: FloatArray, *, min_events: int) -> WidthFit:
-    """Unbinned maximum-likelihood fit of one mass's M_rec2 (n,) around its peak."""
-    m2 = mass_gev**2
-    x = np.asarray(mass2_gev2, np.float64)
+def fit_width(
+    mass_gev: float, axis: FloatArray, *, squared: bool, per_event: float = 1.0, min_events: int
+) -> WidthFit:
+    """Unbinned maximum-likelihood fit of one mass's axis (n,) around its peak.
+
+    squared: the axis is that of a squared mass; per_event: candidates of an event.
+    """
+    m2 = mass_gev**2 if squared else mass_gev
+    x = np.asarray(axis, np.float64)
     x = x[np.isfinite(x)]
     if len(x) < min_events:
         return WidthFit(mass_gev, len(x), reason=f"{len(x)} events, {min_events} needed")
-    # half of the peak below its middle: the lower side has no tail
-    scale = float(np.diff(np.quantile(x, [0.16, 0.6]))[0]) * 0.8
+    alone = per_event < 1.01
+    if alone:  # half of the peak below its middle: the lower side has no tail
+        scale = float(np.diff(np.quantile(x, [0.16, 0.6]))[0]) * 0.8
+    else:  # within half a sigma of the middle lie 38 % of the right candidates
+        nearest = np.sort(np.abs(x - m2))
+        scale = 2 * float(nearest[int(0.3829 * len(x) / per_event)])
     span = (m2 - 6 * scale, m2 + 8 * scale)
     inside = x[(x > span[0]) & (x < span[1])]
     if scale <= 0 or len(inside) < min_events:
         return WidthFit(mass_gev, len(x), reason=f"{len(inside)} events near the peak")
 
     def density(
-        x: FloatArray, m0: float, s1: float, q: float, beta: float
+        x: FloatArray, m0: float, s1: float, q: float, beta: float, flat: float
     ) -> npt.NDArray[np.float64]:
-        return peak_density(x, m0, s1, q, beta, span=span)
+        return peak_density(x, m0, s1, q, beta, flat, span=span)
 
-    fit = Minuit(UnbinnedNLL(inside, density), m0=m2, s1=scale, q=0.7, beta=1.0)
+    start = 0.0 if alone else 0.2
+    fit = Minuit(UnbinnedNLL(inside, density), m0=m2, s1=scale, q=0.7, beta=1.0, flat=start)
+    fit.fixed["flat"] = alone
+    fit.limits["flat"] = None if alone else (0.0, 0.95)
     fit.limits["m0"] = (m2 - 2 * scale, m2 + 2 * scale)
     fit.limits["s1"] = (0.2 * scale, 5 * scale)
     fit.limits["q"] = (0.0, 1.0)
@@ -116,12 +137,12 @@ def fit_width(mass_gev: float, mass2_gev2: FloatArray, *, min_events: int) -> Wi
     fit.migrad()
     if not fit.valid or fit.covariance is None:
         return WidthFit(mass_gev, len(x), reason="the fit did not converge")
-    _, s1, q, _ = values = np.array(fit.values)
+    _, s1, q, _, _ = values = np.array(fit.values)
     sigma = s1 * (q + (1 - q) * WIDTH_RATIO)
-    slope = np.array([0, q + (1 - q) * WIDTH_RATIO, s1 * (1 - WIDTH_RATIO), 0])
+    slope = np.array([0, q + (1 - q) * WIDTH_RATIO, s1 * (1 - WIDTH_RATIO), 0, 0])
     error = float(np.sqrt(slope @ np.array(fit.covariance) @ slope))
     if not 0 < error < sigma:
-        return WidthFit(mass_gev, len(x), reason=f"sigma = {sigma:.3g} +- {error:.3g} GeV^2")
+        return WidthFit(mass_gev, len(x), reason=f"sigma = {sigma:.3g} +- {error:.3g}")
     return WidthFit(mass_gev, len(x), float(sigma), error, tuple(map(float, values)), span)
 
 
@@ -141,8 +162,8 @@ def smooth_widths(fits: Sequence[WidthFit]) -> WidthCurve:
         )
         raise ResolutionError(msg)
     mass = np.array([fit.mass_gev for fit in good])
-    width = np.array([fit.sigma_gev2 for fit in good])
-    relative = np.array([fit.error_gev2 for fit in good]) / width
+    width = np.array([fit.sigma for fit in good])
+    relative = np.array([fit.error for fit in good]) / width
     centre = (mass.max() + mass.min()) / 2
     half = (mass.max() - mass.min()) / 2 or 1.0
     degree = min(MAX_DEGREE, len(good) - 1)

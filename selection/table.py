@@ -7,8 +7,9 @@ One row per selected event, in the fixed order (sample, mass, file, entry). `wei
     data         1
 
 times any scale factors. `key` is a 64-bit hash of the event's identity (sample, experiment, run,
-event, production, candidate): it never depends on how the work was split, so a train/validation
-split made from it is the same for every chunk size, worker count and network seed.
+event, production; not the candidate): it never depends on how the work was split, so a split made
+from it is the same for every chunk size, worker count and network seed, and the candidates of an
+event always share its fate.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
-
-FEATURES = ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu")
 
 FloatArray = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
@@ -29,18 +28,20 @@ IntArray = npt.NDArray[np.integer]
 class EventTable:
     """Columns of equal length; see the module's head for the meaning of weight and key."""
 
-    features: npt.NDArray[np.float32]  # (n, 4) in the order of FEATURES, GeV
-    recoil_mass2_gev2: npt.NDArray[np.float64]  # (n,)
+    features: npt.NDArray[np.float32]  # (n, n_features) in the order of feature_names
+    axis: npt.NDArray[np.float64]  # (n,) the mass-like quantity of the search
     weight: npt.NDArray[np.float64]  # (n,)
     signal_mass_gev: npt.NDArray[np.float64]  # (n,) nan for background and data
     sample: npt.NDArray[np.int16]  # (n,) index into sample_names
     key: npt.NDArray[np.uint64]  # (n,)
     sample_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        n = len(self.recoil_mass2_gev2)
-        if self.features.shape != (n, len(FEATURES)):
-            msg = f"features have shape {self.features.shape}, expected ({n}, {len(FEATURES)})"
+        n = len(self.axis)
+        if self.features.shape != (n, len(self.feature_names)):
+            wanted = (n, len(self.feature_names))
+            msg = f"features have shape {self.features.shape}, expected {wanted}"
             raise ValueError(msg)
         for name in ("weight", "signal_mass_gev", "sample", "key"):
             if getattr(self, name).shape != (n,):
@@ -48,7 +49,7 @@ class EventTable:
                 raise ValueError(msg)
 
     def __len__(self) -> int:
-        return len(self.recoil_mass2_gev2)
+        return len(self.axis)
 
     @property
     def is_signal(self) -> BoolArray:
@@ -57,9 +58,16 @@ class EventTable:
     def take(self, rows: BoolArray | IntArray) -> EventTable:
         """The rows chosen by a mask or an index array, as a new table."""
         columns = {
-            f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "sample_names"
+            f.name: getattr(self, f.name)[rows]
+            for f in fields(self)
+            if f.name not in ("sample_names", "feature_names")
         }
         return replace(self, **columns)
+
+
+def candidates_per_event(key: npt.NDArray[np.uint64]) -> float:
+    """Rows per event, of rows with these keys; 1 without any."""
+    return len(key) / len(np.unique(key)) if len(key) else 1.0
 
 
 def validation_mask(key: npt.NDArray[np.uint64], *, fraction: float) -> BoolArray:

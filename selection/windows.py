@@ -1,6 +1,7 @@
-"""Mass windows in the squared recoil mass.
+"""Mass windows on the axis of a search.
 
-    low(m) = m^2 - n sigma(m),   high(m) = m^2 + n sigma(m)      GeV^2, n = 2 in the paper
+    peak(m) = m^2 or m                                            axis of a squared mass, of a mass
+    low(m) = peak - n sigma(m),   high(m) = peak + n sigma(m)     n = 2 in the paper
 
 Windows of neighbouring masses overlap. Because both edges grow with m, the windows that hold an
 event are always a contiguous range [first, stop): two integers per event replace a dense
@@ -9,7 +10,7 @@ event are always a contiguous range [first, stop): two integers per event replac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,17 +29,18 @@ class MassWindows:
     """One window per mass hypothesis, in rising order of mass."""
 
     mass_gev: npt.NDArray[np.float64]  # (n_windows,)
-    sigma_gev2: npt.NDArray[np.float64]  # (n_windows,)
+    sigma: npt.NDArray[np.float64]  # (n_windows,) in the unit of the axis
     n_sigma: float
+    squared: bool  # is the axis that of a squared mass?
 
     def __post_init__(self) -> None:
-        if self.mass_gev.ndim != 1 or self.mass_gev.shape != self.sigma_gev2.shape:
-            msg = f"masses {self.mass_gev.shape} and widths {self.sigma_gev2.shape} must match"
+        if self.mass_gev.ndim != 1 or self.mass_gev.shape != self.sigma.shape:
+            msg = f"masses {self.mass_gev.shape} and widths {self.sigma.shape} must match"
             raise ValueError(msg)
-        if not (np.all(self.sigma_gev2 > 0) and self.n_sigma > 0):
+        if not (np.all(self.sigma > 0) and self.n_sigma > 0):
             msg = "window widths must be positive and finite"
             raise ValueError(msg)
-        for edge, values in (("low", self.low_gev2), ("high", self.high_gev2)):
+        for edge, values in (("low", self.low), ("high", self.high)):
             turn = np.flatnonzero(~(np.diff(values) > 0))
             if turn.size:
                 msg = (
@@ -52,35 +54,40 @@ class MassWindows:
         return len(self.mass_gev)
 
     @property
-    def low_gev2(self) -> npt.NDArray[np.float64]:
-        return self.mass_gev**2 - self.n_sigma * self.sigma_gev2
+    def peak(self) -> npt.NDArray[np.float64]:
+        """Where a particle of each mass lies on the axis."""
+        return self.mass_gev**2 if self.squared else self.mass_gev
 
     @property
-    def high_gev2(self) -> npt.NDArray[np.float64]:
-        return self.mass_gev**2 + self.n_sigma * self.sigma_gev2
+    def low(self) -> npt.NDArray[np.float64]:
+        return self.peak - self.n_sigma * self.sigma
+
+    @property
+    def high(self) -> npt.NDArray[np.float64]:
+        return self.peak + self.n_sigma * self.sigma
 
     def take(self, which: IntArray | npt.NDArray[np.bool_] | slice) -> MassWindows:
         """A subset of the windows, for example every second mass."""
-        return MassWindows(self.mass_gev[which], self.sigma_gev2[which], self.n_sigma)
+        return replace(self, mass_gev=self.mass_gev[which], sigma=self.sigma[which])
 
 
-def window_span(windows: MassWindows, mass2_gev2: FloatArray) -> tuple[IntArray, IntArray]:
+def window_span(windows: MassWindows, axis: FloatArray) -> tuple[IntArray, IntArray]:
     """Half-open range [first, stop) of windows holding each event; empty where first == stop.
 
-    mass2_gev2 (n_events,) -> two (n_events,) integer arrays. Edges are exclusive on both sides;
+    axis (n_events,) -> two (n_events,) integer arrays. Edges are exclusive on both sides;
     a nan lies in no window.
     """
-    first = np.searchsorted(windows.high_gev2, mass2_gev2, side="right")
-    stop = np.searchsorted(windows.low_gev2, mass2_gev2, side="left")
+    first = np.searchsorted(windows.high, axis, side="right")
+    stop = np.searchsorted(windows.low, axis, side="left")
     return np.minimum(first, stop), stop
 
 
 def in_own_window(
-    windows: MassWindows, mass2_gev2: FloatArray, signal_mass_gev: FloatArray
+    windows: MassWindows, axis: FloatArray, signal_mass_gev: FloatArray
 ) -> npt.NDArray[np.bool_]:
     """True where a signal event lies in the window of its own mass (nan mass: never)."""
     own = hypothesis_index(windows, signal_mass_gev)
-    first, stop = window_span(windows, mass2_gev2)
+    first, stop = window_span(windows, axis)
     inside: npt.NDArray[np.bool_] = (own >= 0) & (first <= own) & (own < stop)
     return inside
 

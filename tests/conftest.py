@@ -170,7 +170,7 @@ def saved_model(tmp_path_factory):
         training={"seed": 1},
         provenance={},
     )
-    windows = MassWindows(np.array([1.0, 2.0, 3.0]), np.full(3, 0.6), 2.0)
+    windows = MassWindows(np.array([1.0, 2.0, 3.0]), np.full(3, 0.6), 2.0, squared=True)
     path = tmp_path_factory.mktemp("model") / "net-00.safetensors"
     save_model(
         from_network(net, windows=windows, trained=np.ones(3, bool), conditions=conditions), path

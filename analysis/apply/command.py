@@ -36,9 +36,10 @@ from analysis.apply.plan import (
     finished_jobs,
     planned_jobs,
 )
-from analysis.apply.rows import open_tree, score_rows
+from analysis.apply.rows import score_rows
 from analysis.apply.spectra import empty_spectra, summed
 from analysis.config.configuration import load
+from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution
 from analysis.run.folder import digest, write_json
 from analysis.run.in_order import ordered_map
@@ -67,7 +68,7 @@ def apply_model(request: Request, execution: Execution) -> list[AppliedFile]:
                 (request.output / name).unlink(missing_ok=True)
         made = {result.input: result for result in _processed(cut, todo, execution)}
     finally:
-        open_tree.cache_clear()
+        open_table.cache_clear()
     results = [made.get(job.input) or done[job.input] for job in jobs]
     _write_summary(request.output, cut, results, stamp)
     return results
@@ -105,7 +106,7 @@ def _processed(
 def _write_summary(
     output: Path, cut: AppliedCut, results: Sequence[AppliedFile], stamp: str
 ) -> None:
-    spectra = reduce(summed, (result.spectra for result in results), empty_spectra())
+    spectra = reduce(summed, (result.spectra for result in results), empty_spectra(cut.search))
     save_json(output / SPECTRA_JSON, spectra)
     save_root(output / SPECTRA_ROOT, spectra)
     about = {

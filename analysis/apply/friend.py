@@ -1,14 +1,14 @@
 """Step 4 of apply, the friend tree: what the model says of every entry, in the same order.
 
-recoil_mass2      GeV^2; NaN where an input is NaN
-pt_thrust ...     the four features, GeV; NaN where an input is NaN
+recoil_mass2      the axis, under the name it has in the search; NaN where an input is NaN
+pt_thrust ...     the features; NaN where an input is NaN
 score             NaN unless flag == 0: outside the preselection the network knows nothing
 score_spread      standard deviation over the networks, for an ensemble only
 pass              flag == 0 and score >= cut
-first_window      first and last mass window that holds the recoil, both included;
+first_window      first and last mass window that holds the axis, both included;
 last_window       -1 if there is none
 flag              0, or the sum of
-                    1  a momentum or beam is NaN or infinite
+                    1  axis or a feature is NaN or infinite
                     2  the candidate policy drops the entry
                     4  the preselection drops the entry
                     8  sqrt(s) of the entry is not that of the training
@@ -31,9 +31,9 @@ from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
 from models.scoring import passes
 from models.trained import mean_and_spread
 from selection.beams import FloatArray
-from selection.features import EventKinematics, event_kinematics
-from selection.preselection import candidate_mask, named_cuts
-from selection.table import FEATURES
+from selection.kernel import FIRST_CUT, INVALID, event_quantities
+from selection.preselection import Codes, candidate_mask
+from selection.search import Search
 from selection.windows import MassWindows
 
 INPUT, CANDIDATE, PRESELECTION, BEAMS = (np.uint8(bit) for bit in (1, 2, 4, 8))
@@ -59,12 +59,12 @@ class Counts:
         return Counts(**{n: getattr(self, n) + getattr(other, n) for n in names})
 
 
-def friend_types(n_models: int) -> dict[str, np.dtype[Any]]:
+def friend_types(search: Search, n_models: int) -> dict[str, np.dtype[Any]]:
     """Branch -> type of the friend tree."""
     spread = {"score_spread": np.float32} if n_models > 1 else {}
     kinds = {
-        "recoil_mass2": np.float64,
-        **dict.fromkeys(FEATURES, np.float32),
+        search.axis.name: np.float64,
+        **dict.fromkeys(search.feature_names, np.float32),
         "score": np.float32,
         **spread,
         "pass": np.bool_,
@@ -77,14 +77,14 @@ def friend_types(n_models: int) -> dict[str, np.dtype[Any]]:
 
 def friend_columns(applied: AppliedCut, columns: Mapping[str, FloatArray]) -> Columns:
     """Columns (n,) of the ntuple -> branches (n,) of the friend tree."""
-    kinematics = event_kinematics(columns, applied.beams)
-    mass2 = kinematics.recoil_mass2_gev2
-    flag = _flags(applied, columns, kinematics)
-    score, *spread = _scores(applied, kinematics.features, flag)
-    first, last = inclusive_span(applied.models[0].windows, mass2)
+    search = applied.search
+    found = event_quantities(search, columns, applied.beams)
+    flag = _flags(applied, columns, found.code)
+    score, *spread = _scores(applied, found.features, flag)
+    first, last = inclusive_span(applied.models[0].windows, found.axis)
     return {
-        "recoil_mass2": mass2,
-        **dict(zip(FEATURES, kinematics.features, strict=True)),
+        search.axis.name: found.axis,
+        **dict(zip(search.feature_names, found.features, strict=True)),
         "score": score,
         **dict(zip(("score_spread",), spread, strict=False)),
         "pass": passes(score, applied.cut),
@@ -140,13 +140,11 @@ def counts(friend: Columns) -> Counts:
 
 
 def _flags(
-    applied: AppliedCut, columns: Mapping[str, FloatArray], kinematics: EventKinematics
+    applied: AppliedCut, columns: Mapping[str, FloatArray], code: Codes
 ) -> npt.NDArray[np.uint8]:
-    masks = named_cuts(applied.preselection, columns, kinematics)
-    valid = masks.pop("valid")
-    kept = candidate_mask(columns, applied.candidates, len(valid))
-    flag = np.empty(len(valid), np.uint8)
-    _combine(valid, kept, tuple(masks.values()) or (valid,), flag)
+    kept = candidate_mask(columns, applied.candidates, len(code))
+    flag = np.empty(len(code), np.uint8)
+    _combine(code, np.uint8(FIRST_CUT + len(applied.search.cuts)), kept, flag)
     sqrt_s = event_sqrt_s(dict(columns))
     if sqrt_s is not None:
         # NaN beams are a bad input already, and no statement about the energy
@@ -155,13 +153,11 @@ def _flags(
 
 
 @nb.njit(nogil=True, cache=True)
-def _combine(valid, kept, masks, flag):  # type: ignore[no-untyped-def]
+def _combine(code, passes, kept, flag):  # type: ignore[no-untyped-def]
     for i in range(len(flag)):
-        selected = True
-        for mask in masks:
-            selected &= mask[i]
-        flag[i] = (not valid[i]) * INPUT | (not kept[i]) * CANDIDATE
-        flag[i] |= (valid[i] and not selected) * PRESELECTION
+        valid = code[i] != INVALID
+        flag[i] = (not valid) * INPUT | (not kept[i]) * CANDIDATE
+        flag[i] |= (valid & (code[i] != passes)) * PRESELECTION
 
 
 def _scores(
@@ -194,7 +190,7 @@ def _forget(values, bad):  # type: ignore[no-untyped-def]
 
 
 def inclusive_span(
-    windows: MassWindows, mass2_gev2: npt.NDArray[np.float64]
+    windows: MassWindows, axis: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]:
     """First and last window of each entry, -1 if none: `window_span`, many times as fast.
 
@@ -202,8 +198,8 @@ def inclusive_span(
     scale), never falls as the number grows. In most cells there is no edge, and a table has the
     answer. In the others it counts the edges in lower cells, and comparisons do the rest.
     """
-    low, high = windows.low_gev2, windows.high_gev2
-    first, last = np.full((2, len(mass2_gev2)), -1, np.int16)
+    low, high = windows.low, windows.high
+    first, last = np.full((2, len(axis)), -1, np.int16)
     if len(windows) == 0:
         return first, last
     scale = CELLS / (high[-1] - low[0])
@@ -214,7 +210,7 @@ def inclusive_span(
     ended = n_high.cumsum() - n_high  # windows that end in lower cells: the first one that is left
     begun = n_low.cumsum() - n_low
     table = np.stack([ended, begun, n_low + n_high > 0], axis=1).astype(np.int16)
-    _span(mass2_gev2, low, high, table, scale, first, last)
+    _span(axis, low, high, table, scale, first, last)
     return first, last
 
 

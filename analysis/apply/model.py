@@ -3,11 +3,12 @@
     score  = mean over the networks          spread = their standard deviation
     pass   = score >= cut, for events that pass the preselection of the training
 
-A cut is worth nothing under other conditions than those it was made for. Preselection and windows
-therefore come from the model, every single value of them: one that the model does not state is not
-filled in. The beams come from the ntuple, else from the configuration, else from the model, and may
-differ from the model's by at most 20 MeV in sqrt(s) and in each component of the total momentum:
-M_rec2 moves by 2 E_rec times that, half a window; off-resonance data of Belle II lie 60 MeV away.
+A cut is worth nothing under other conditions than those it was made for. The search (particles,
+features, cuts) and the windows therefore come from the model, every single value of them: one that
+the model does not state is not filled in. The beams come from the ntuple, else from the
+configuration, else from the model, and may differ from the model's by at most 20 MeV in sqrt(s) and
+in each component of the total momentum: M_rec2 moves by 2 E_rec times that, half a window;
+off-resonance data of Belle II lie 60 MeV away.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from analysis.inputs.rows import BEAM_TOLERANCE_GEV
 from analysis.run.folder import MODEL_SUFFIX
-from models.trained import FRAME, TrainedModel, load_model
+from models.trained import TrainedModel, load_model
 from selection.beams import Beams
 from selection.errors import UserError
-from selection.preselection import CandidatePolicy, Preselection
-from selection.table import FEATURES
+from selection.preselection import CandidatePolicy
+from selection.search import Search
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -54,9 +55,12 @@ class AppliedCut:
     sha256: tuple[str, ...]  # of the files
     cut: float
     beams: Beams
-    preselection: Preselection
     candidates: CandidatePolicy
     missing: float | None = None  # number that means missing in the ntuples
+
+    @property
+    def search(self) -> Search:
+        return self.models[0].search
 
     @property
     def sqrt_s_gev(self) -> float:
@@ -69,7 +73,7 @@ class AppliedCut:
             "sha256": self.sha256,
             "cut": self.cut,
             "beams": asdict(self.beams),
-            "preselection": asdict(self.preselection),
+            "search": self.search.identity,
             "candidates": self.candidates,
             "missing": self.missing,
         }
@@ -80,7 +84,7 @@ def load_cut(
 ) -> AppliedCut:
     """Read the models and make sure that they belong together and to this program."""
     files = model_files(paths)
-    models = tuple(load_our_model(file) for file in files)
+    models = tuple(load_model(file) for file in files)
     for file, model in zip(files, models, strict=True):
         _refuse_unequal(files[0], models[0], file, model, any_cut=cut is not None)
     conditions = models[0].conditions
@@ -91,12 +95,12 @@ def load_cut(
         )
         raise ApplyError(msg)
     beams = _stated(Beams, conditions.beams, files[0], "beams")
-    preselection = _stated(Preselection, conditions.preselection, files[0], "preselection")
     if config is not None:
         _refuse_other_beams(config.beams, beams)
-        if config.settings.preselection != preselection:
+        if config.definition.identity != models[0].search.identity:
             log.warning(
-                "the configuration has another preselection than the model; the model's is applied"
+                "the configuration has another search, features or cuts than the model; the "
+                "model's are applied"
             )
     return AppliedCut(
         models=models,
@@ -104,7 +108,6 @@ def load_cut(
         sha256=tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files),
         cut=models[0].cut if cut is None else cut,
         beams=beams if config is None else config.beams,
-        preselection=preselection,
         candidates="unique" if config is None else config.candidates,
         missing=None if config is None else config.missing,
     )
@@ -123,19 +126,6 @@ def model_files(paths: Sequence[Path]) -> list[Path]:
             raise ApplyError(msg)
         found += inside
     return found
-
-
-def load_our_model(file: Path) -> TrainedModel:
-    """A model whose inputs are those that we compute; any other is refused."""
-    model = load_model(file)
-    if model.features != FEATURES or model.frame != FRAME:
-        msg = (
-            f"{file} was trained with the features {', '.join(model.features)} in the frame "
-            f"{model.frame!r}; this version computes {', '.join(FEATURES)} in {FRAME!r}. "
-            f"Apply it with the version that trained it, or train again."
-        )
-        raise ApplyError(msg)
-    return model
 
 
 def refuse_energy(sqrt_s_gev: float, model_gev: float, *, where: str) -> None:
@@ -157,12 +147,12 @@ def _refuse_unequal(
     windows = (
         first.windows.n_sigma == model.windows.n_sigma
         and np.array_equal(first.windows.mass_gev, model.windows.mass_gev)
-        and np.array_equal(first.windows.sigma_gev2, model.windows.sigma_gev2)
+        and np.array_equal(first.windows.sigma, model.windows.sigma)
     )
     same = {
         "windows": windows,
         "beams": a.beams == b.beams and a.sqrt_s_gev == b.sqrt_s_gev,
-        "preselection": a.preselection == b.preselection,
+        "search": first.search.identity == model.search.identity,
         "classifier": a.classifier == b.classifier,
         "cut (choose one with --cut)": any_cut or a.cut == b.cut,
     }

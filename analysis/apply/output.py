@@ -33,6 +33,7 @@ from analysis.apply.spectra import (
     to_json,
     with_weights,
 )
+from analysis.inputs.tables import Table
 from selection.whole_files import replacing
 
 RECORD = "provenance"
@@ -66,7 +67,7 @@ class AppliedFile:
 
 def write_applied(job: FileToApply, cut: AppliedCut, pieces: Iterator[Scored]) -> AppliedFile:
     """Write the pieces in order; the file appears under its name only when complete."""
-    total, running = Counts(), empty_spectra()
+    total, running = Counts(), empty_spectra(cut.search)
     entries: list[Entries] = []
     weighted = False
     with replacing(job.output) as part, uproot.create(part) as file:
@@ -79,8 +80,8 @@ def write_applied(job: FileToApply, cut: AppliedCut, pieces: Iterator[Scored]) -
             entries.append(piece.entries)
             if piece.weighted is not None:
                 weighted = True
-                add_weights(running, *piece.weighted)
-        spectra = counted_spectra(entries)
+                add_weights(cut.search, running, *piece.weighted)
+        spectra = counted_spectra(cut.search, entries)
         if weighted:
             spectra = with_weights(spectra, running)
         if job.recorded:
@@ -103,30 +104,21 @@ def finished(job: FileToApply) -> AppliedFile | None:
     return AppliedFile(job.input, job.output, counts, spectra, kept=True)
 
 
-def skim_types(tree: uproot.TTree, *, where: str) -> dict[str, Any]:
+def skim_types(table: Table, *, where: str) -> dict[str, Any]:
     """Branch -> type of every branch that is to be copied; one that cannot be is an error."""
-    types: dict[str, Any] = {}
-    for branch in tree.branches:
-        kind = branch.interpretation
-        if isinstance(kind, uproot.interpretation.strings.AsStrings):
-            types[branch.name] = "string"
-        elif (
-            isinstance(kind, uproot.interpretation.numerical.AsDtype)
-            and kind.to_dtype.names is None
-        ):
-            types[branch.name] = kind.to_dtype.newbyteorder("=")
-        else:
-            msg = (
-                f"{where}: branch {branch.name!r} is {branch.typename}; --skim copies numbers, "
-                f"fixed-size arrays and strings. Use the friend tree (without --skim)."
-            )
-            raise ApplyError(msg)
-    return types
+    try:
+        return table.types()
+    except TypeError as error:
+        msg = (
+            f"{where}: {error}; --skim copies numbers, fixed-size arrays and strings. Use the "
+            f"friend tree (without --skim)."
+        )
+        raise ApplyError(msg) from None
 
 
 def output_layout(cut: AppliedCut) -> tuple[str, dict[str, Any]]:
     """Name and branches of the friend tree."""
-    return TREE, dict(friend_types(len(cut.models)))
+    return TREE, dict(friend_types(cut.search, len(cut.models)))
 
 
 def _record(job: FileToApply, cut: AppliedCut, counts: Counts, spectra: Spectra) -> dict[str, Any]:

@@ -18,13 +18,14 @@ import numpy as np
 
 from analysis.apply.model import AppliedCut, ApplyError, refuse_energy
 from analysis.apply.output import AppliedFile, FileToApply, finished, output_layout, skim_types
-from analysis.apply.rows import FileRows, columns_of, open_tree, planned_rows
+from analysis.apply.rows import FileRows, columns_of, planned_rows
 from analysis.inputs.check import CheckError, stop_or_say
 from analysis.inputs.columns import BEAMS, Wanted, wanted_columns
 from analysis.inputs.datasets import datasets
 from analysis.inputs.file_report import NO_FILE, FileReport, Look, inspect_file
 from analysis.inputs.findings import Finding, branch_findings, row_findings, same_file_findings
 from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
+from analysis.inputs.tables import open_table
 from analysis.run.code import code_digest
 from analysis.run.folder import MODEL_SUFFIX, digest
 
@@ -71,7 +72,7 @@ def planned_jobs(
     weights = _weight_branches(request, config)
     wants = [_wanted(cut, config, weights[file]) for file in request.files]
     with ThreadPoolExecutor(execution.workers) as pool:
-        look = Look(cut.beams, cut.missing, recoil=False)
+        look = Look(cut.search, cut.beams, cut.missing, signal=False)
         looks = [look] * len(wants)
         reports = list(pool.map(inspect_file, request.files, wants, looks))
     problems = [f"  {r.file} {text}" for r in reports for text in _problems(r)]
@@ -93,7 +94,7 @@ def _refuse_mistakes(
     found: list[Finding] = []
     for report in reports:
         found += branch_findings(report.file, report.branches)
-        found += row_findings(report.file, report.look, cut.beams, cause=report.cause)
+        found += row_findings(report.file, report.look, cut.beams, cut.search, cause=report.cause)
     found += same_file_findings(("the call", r.file, r.fingerprint) for r in reports)
     wanted = [f for f in found if f.name not in ("other_energy", "negative_weights")]
     try:
@@ -125,7 +126,7 @@ def _job(
     _refuse_other_energy(cut, whole)
     tree, types = output_layout(cut)
     if request.skim:
-        opened = open_tree(report.file, report.tree, content)
+        opened = open_table(report.file, report.tree, content)
         tree, types = report.tree, skim_types(opened, where=report.file)
         whole = replace(whole, copied=tuple(types))
     return FileToApply(
@@ -144,7 +145,7 @@ def _wanted(cut: AppliedCut, config: Configuration | None, weight: str | None) -
     return wanted_columns(
         {} if config is None else config.columns,
         tree=None if config is None else config.tree,
-        preselection=cut.preselection,
+        search=cut.search,
         candidates=cut.candidates,
         weight=weight,
         event_numbers=False,

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import uproot
 
 from analysis.apply.friend import Counts, counts, friend_columns, in_root_order
 from analysis.apply.model import AppliedCut, ApplyError
 from analysis.apply.spectra import Entries, counted
 from analysis.inputs.columns import Columns, read_columns
-
-OPEN_FILES = 4
+from analysis.inputs.tables import open_table
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class FileRows:
 class Weighted(NamedTuple):
     """Selected entries with their weights, each (n_selected,)."""
 
-    mass2_gev2: npt.NDArray[np.float64]
+    axis: npt.NDArray[np.float64]
     passing: npt.NDArray[np.bool_]
     weight: npt.NDArray[np.float64]
 
@@ -74,9 +71,8 @@ def planned_rows(whole: FileRows, *, chunk_size: int) -> list[FileRows]:
     """Pieces of at most chunk_size rows that cover a file, cut at common baskets if there are."""
     borders = [whole.start]
     if whole.stop - whole.start > chunk_size:
-        tree = open_tree(whole.file, whole.tree, whole.identity)
-        names = set(whole.branches.values())
-        baskets = np.asarray(tree.common_entry_offsets(filter_name=lambda name: name in names))
+        table = open_table(whole.file, whole.tree, whole.identity)
+        baskets = table.borders(list(whole.branches.values()))
         while whole.stop - borders[-1] > chunk_size:
             end = borders[-1] + chunk_size
             fitting = baskets[(baskets > borders[-1] + chunk_size // 2) & (baskets <= end)]
@@ -92,27 +88,14 @@ def columns_of(rows: FileRows) -> Columns:
 
 def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:
     """branch -> its values in these rows."""
-    tree = open_tree(rows.file, rows.tree, rows.identity)
-    at = {"entry_start": rows.start, "entry_stop": rows.stop, "library": "np"}
-    return lambda branch: tree[branch].array(**at)
-
-
-# the last few files stay open: opening costs as much as reading 100 000 rows. Those that leave the
-# cache may still be read by another thread: the collector closes them
-@lru_cache(maxsize=OPEN_FILES)
-def open_tree(file: str, tree: str, identity: str) -> Any:  # noqa: ARG001
-    """The tree of a file; `identity` is part of the key only. No cache of arrays: flat memory.
-
-    Local files are read directly: by way of fsspec's event loop two threads get a third less.
-    """
-    how = {} if "://" in file else {"handler": uproot.source.file.MultithreadedFileSource}
-    return uproot.open(file, array_cache=None, object_cache=None, **how)[tree]
+    table = open_table(rows.file, rows.tree, rows.identity)
+    return lambda branch: table.read(branch, rows.start, rows.stop)
 
 
 def _score(applied: AppliedCut, rows: FileRows) -> Scored:
     columns = columns_of(rows)
     friend = friend_columns(applied, columns)
-    mass2, selected, passing = friend["recoil_mass2"], friend["flag"] == 0, friend["pass"]
+    axis, selected, passing = friend[applied.search.axis.name], friend["flag"] == 0, friend["pass"]
     weighted = None
     if "weight" in columns:
         weight = columns["weight"][selected].astype(np.float64)
@@ -120,10 +103,10 @@ def _score(applied: AppliedCut, rows: FileRows) -> Scored:
             wrong = int(np.count_nonzero(~np.isfinite(weight)))
             msg = f"the weight of {wrong} selected rows is not a finite number"
             raise ValueError(msg)
-        weighted = Weighted(mass2[selected], passing[selected], weight)
+        weighted = Weighted(axis[selected], passing[selected], weight)
     return Scored(
         counts=counts(friend),
-        entries=counted(mass2, selected, passing),
+        entries=counted(applied.search, axis, selected, passing),
         weighted=weighted,
         branches=_copied(rows, passing) if rows.copied else in_root_order(friend),
     )

@@ -1,7 +1,7 @@
-"""Step 5 of apply: recoil spectra of preselected entries before and after the cut.
+"""Step 5 of apply: spectra of preselected entries before and after the cut.
 
-    before | after   ->   recoil_mass2, recoil_mass      sum of weights (or entries)
-                          recoil_mass2_raw, ..._raw      entries
+    before | after   ->   the axis and, where it is a square, its root     sum of weights
+                          ..._raw                                          entries
 
 The axes are those of `punzi select`, so that data and simulation can be laid over each other.
 Weights are summed entry by entry in the order of the file: how it was read never shows.
@@ -18,42 +18,51 @@ import numpy as np
 import numpy.typing as npt
 import uhi.io.json
 
-from analysis.select.histograms import AXES, Histograms, added
+from analysis.select.histograms import Histograms, added, quantity_axes
 from selection.masses import signed_root
+from selection.search import Search
 from selection.table import BoolArray, FloatArray
 
 Spectra = dict[str, Histograms]
-Entries = tuple[npt.NDArray[np.int64], ...]  # of each of QUANTITIES: (3, n_bins + 2)
+Entries = tuple[npt.NDArray[np.int64], ...]  # of axis and mass: (3, n_bins + 2)
 
 STAGES = ("before", "after")
-QUANTITIES = ("recoil_mass2", "recoil_mass")
 BLOCK = 256  # entries
 TWO = np.int32(2)
 
 
-def empty_spectra() -> Spectra:
+def spectrum_axes(search: Search) -> dict[str, hist.axis.Regular]:
+    """The axis and the mass, which are the same where the axis is no square."""
+    names = dict.fromkeys((search.axis.name, search.axis.mass_name))
+    axes = quantity_axes(search)
+    return {name: axes[name] for name in names}
+
+
+def empty_spectra(search: Search) -> Spectra:
     """All spectra, nothing in them."""
-    raw = {f"{q}_raw": hist.Hist(AXES[q], storage=hist.storage.Int64()) for q in QUANTITIES}
-    weighted = {q: hist.Hist(AXES[q], storage=hist.storage.Weight()) for q in QUANTITIES}
+    axes = spectrum_axes(search)
+    raw = {f"{q}_raw": hist.Hist(axis, storage=hist.storage.Int64()) for q, axis in axes.items()}
+    weighted = {q: hist.Hist(axis, storage=hist.storage.Weight()) for q, axis in axes.items()}
     return {stage: {name: h.copy() for name, h in (weighted | raw).items()} for stage in STAGES}
 
 
-def counted(mass2_gev2: FloatArray, selected: BoolArray, passing: BoolArray) -> Entries:
-    """Entries of each bin: mass2 (n,), selected (n,) by the preselection, passing (n,) the cut too.
+def counted(search: Search, axis: FloatArray, selected: BoolArray, passing: BoolArray) -> Entries:
+    """Entries of each bin: axis (n,), selected (n,) by the preselection, passing (n,) the cut too.
 
-    Only selected entries may pass, and only they need a finite mass2.
+    Only selected entries may pass, and only they need a finite axis.
     """
-    axes = [AXES[name] for name in QUANTITIES]
-    edges = [(axis.edges[0], axis.edges[-1]) for axis in axes]
-    found = [np.zeros((3, 2, axis.extent), np.int64) for axis in axes]
-    _count(mass2_gev2, selected, passing, *edges, *found)
-    return tuple(entries.sum(axis=1) for entries in found)
+    axes = list(spectrum_axes(search).values())
+    both = axes if len(axes) == 2 else axes * 2
+    edges = [(a.edges[0], a.edges[-1]) for a in both]
+    found = [np.zeros((3, 2, a.extent), np.int64) for a in both]
+    _count(axis, selected, passing, *edges, *found)
+    return tuple(entries.sum(axis=1) for entries in found[: len(axes)])
 
 
-def counted_spectra(parts: Sequence[Entries]) -> Spectra:
+def counted_spectra(search: Search, parts: Sequence[Entries]) -> Spectra:
     """Spectra of entries of weight 1, all parts together."""
-    spectra = empty_spectra()
-    for at, name in enumerate(QUANTITIES):
+    spectra = empty_spectra(search)
+    for at, name in enumerate(spectrum_axes(search)):
         failing, after, _ = sum((part[at] for part in parts), np.zeros((3, 1), np.int64))
         for stage, entries in (("before", failing + after), ("after", after)):
             spectra[stage][f"{name}_raw"].view(flow=True)[...] = entries
@@ -102,10 +111,10 @@ def _bin(value, edges, n):  # type: ignore[no-untyped-def]
 
 
 def add_weights(
-    spectra: Spectra, mass2_gev2: FloatArray, passing: BoolArray, weight: FloatArray
+    search: Search, spectra: Spectra, axis: FloatArray, passing: BoolArray, weight: FloatArray
 ) -> None:
     """Fill the weighted spectra, in place: one running sum keeps the order of the entries."""
-    for stage, values in _values(mass2_gev2, passing).items():
+    for stage, values in _values(search, axis, passing).items():
         w = weight if stage == "before" else weight[passing]
         for name, value in values.items():
             spectra[stage][name].fill(value, weight=w)
@@ -134,9 +143,10 @@ def from_json(text: str) -> Spectra:
     return {stage: {name: hist.Hist(h) for name, h in read[stage].items()} for stage in STAGES}
 
 
-def _values(mass2: FloatArray, passing: BoolArray) -> dict[str, dict[str, FloatArray]]:
-    mass = signed_root(mass2)
-    return {
-        "before": {"recoil_mass2": mass2, "recoil_mass": mass},
-        "after": {"recoil_mass2": mass2[passing], "recoil_mass": mass[passing]},
-    }
+def _values(
+    search: Search, axis: FloatArray, passing: BoolArray
+) -> dict[str, dict[str, FloatArray]]:
+    values: dict[str, FloatArray] = {search.axis.name: axis}
+    if search.axis.squared:
+        values[search.axis.mass_name] = signed_root(axis)
+    return {"before": values, "after": {name: v[passing] for name, v in values.items()}}

@@ -8,6 +8,7 @@ ever executed: it is parsed as plain YAML and validated against the models below
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pydantic import Field, ValidationError
 from analysis.config.conflicts import conflicts
 from analysis.config.mistakes import Mistake
 from analysis.config.samples import Sample, Signal, Strict
+from analysis.config.searches import DEFAULT_SEARCH, NoSearchError, plain_search
 from analysis.config.settings import Settings, resolved_settings
 from analysis.config.yaml_places import (
     MOST_PROBLEMS,
@@ -30,6 +32,7 @@ from analysis.config.yaml_places import (
 from selection.beams import Beams
 from selection.errors import UserError
 from selection.preselection import CandidatePolicy
+from selection.search import Search, SearchError, search_from, with_changes
 
 MAX_CONFIG_BYTES = 1_000_000
 
@@ -59,8 +62,23 @@ class Configuration(Strict):
     accept: tuple[Mistake, ...] = Field(
         (), description="mistakes that are known and wanted; docs/mistakes.md"
     )
+    search: str | dict[str, Any] = Field(
+        DEFAULT_SEARCH,
+        description="name of a search, a file beside this one, or written out; docs/searches.md",
+    )
+    features: dict[str, Any] = Field(
+        default_factory=dict, description="added to the search, replaced by name, or null: left out"
+    )
+    cuts: dict[str, str | None] = Field(
+        default_factory=dict, description="added to the search, replaced by name, or null: left out"
+    )
     samples: dict[str, Sample]
     settings: Settings = Field(default_factory=Settings)
+
+    @cached_property
+    def definition(self) -> Search:
+        """The search, with the features and cuts of this configuration."""
+        return search_from(self.search)
 
     @property
     def signals(self) -> dict[str, Signal]:
@@ -106,13 +124,20 @@ def load(path: Path, overrides: Sequence[str] = (), *, columns_only: bool = Fals
     except (OSError, UnicodeDecodeError) as error:
         msg = f"cannot read the configuration {path}: {error}"
         raise ConfigError(msg) from None
-    return parse(text, where=str(path), overrides=overrides, columns_only=columns_only)
+    return parse(
+        text, where=str(path), folder=path.parent, overrides=overrides, columns_only=columns_only
+    )
 
 
 def parse(
-    text: str, *, where: str, overrides: Sequence[str] = (), columns_only: bool = False
+    text: str,
+    *,
+    where: str,
+    folder: Path = Path(),
+    overrides: Sequence[str] = (),
+    columns_only: bool = False,
 ) -> Configuration:
-    """Check the text of a configuration; `where` names it in messages."""
+    """Check the text of a configuration; `where` names it in messages, `folder` anchors paths."""
     root, raw = _plain_yaml(text, where)
     if not isinstance(raw, dict):
         msg = f"{where} must hold a mapping with the keys {', '.join(Configuration.model_fields)}"
@@ -134,15 +159,38 @@ def parse(
     except ValueError as error:
         msg = f"{where}, settings: {error}"
         raise ConfigError(msg) from None
-    problems = [
-        (line_of(root, place), f"{dotted(place)}: {text}")
-        for place, text in conflicts(config.samples, config.columns, config.beams)
-    ]
+    config = _with_search(config, root, where, folder)
+    found = conflicts(config.samples, config.columns, config.beams, config.definition)
+    problems = [(line_of(root, place), f"{dotted(place)}: {text}") for place, text in found]
     if not config.samples and not columns_only:
         problems.append((line_of(root, ("samples",)), "samples: at least one is needed"))
     if problems:
         raise ConfigError(listing(where, problems))
     return config
+
+
+def _with_search(
+    config: Configuration, root: yaml.Node | None, where: str, folder: Path
+) -> Configuration:
+    """The configuration with its search written out and the own features and cuts in it."""
+    name = config.search if isinstance(config.search, str) else None
+    try:
+        plain = plain_search(config.search, folder=folder)
+        if isinstance(plain, dict):
+            plain = with_changes(plain, features=config.features, cuts=config.cuts)
+        found = search_from(plain).plain()
+    except NoSearchError as error:
+        raise ConfigError(listing(where, [(line_of(root, ("search",)), str(error))])) from None
+    except SearchError as error:
+        problems: list[tuple[int | None, str]] = []
+        for place, text in error.problems:
+            own = place[:1] in (("features",), ("cuts",)) and place[1:2]
+            mine = own and str(own[0]) in {**config.features, **config.cuts}
+            at: Place = place if mine else ("search", *place)
+            of = f"search {name}, " if name and not mine else ""
+            problems.append((line_of(root, at), f"{of}{dotted(place if of else at)}: {text}"))
+        raise ConfigError(listing(where, problems)) from None
+    return config.model_copy(update={"search": found, "features": {}, "cuts": {}})
 
 
 def _plain_yaml(text: str, where: str) -> tuple[yaml.Node | None, Any]:
@@ -167,8 +215,13 @@ def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
             msg = f"--set {text!r} must read section.key=value, for example windows.n_sigma=2"
             raise ConfigError(msg)
         _, parsed = _plain_yaml(value, f"the value of --set {text!r}")
-        raw = _placed(raw, ["settings", *keys], parsed)
+        raw = _placed(raw, _place_of(keys), parsed)
     return raw
+
+
+def _place_of(keys: list[str]) -> list[str]:
+    """Options change settings, and features and cuts of the search."""
+    return keys if keys[0] in ("search", "features", "cuts") else ["settings", *keys]
 
 
 def _named_option(
@@ -176,8 +229,8 @@ def _named_option(
 ) -> tuple[int | None, str]:
     """A problem that an option of the command made names the option, not a line of the file."""
     for text in overrides:
-        keys = ("settings", *text.partition("=")[0].strip().split("."))
-        if loc[: len(keys)] == keys:
+        keys = _place_of(text.partition("=")[0].strip().split("."))
+        if list(loc[: len(keys)]) == keys:
             return None, f"--set {text}: {explained[1]}"
     return explained
 

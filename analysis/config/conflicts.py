@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from analysis.config.samples import Background, Data, Signal
 from analysis.config.yaml_places import Place, unknown_name
-from selection.beams import MUON_MASS_GEV, Beams
+from selection.beams import Beams
 from selection.masses import one_of
 from selection.ntuple import DEFAULT_BRANCHES
+from selection.search import Search
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")  # what a file system takes
 PLACEHOLDER = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")  # {mass}, {mass:.2f}, {mass_mev:04d}
@@ -21,11 +22,15 @@ FORMATS = {  # what may stand behind the colon
 
 
 def conflicts(
-    samples: Mapping[str, Signal | Background | Data], columns: Mapping[str, str], beams: Beams
+    samples: Mapping[str, Signal | Background | Data],
+    columns: Mapping[str, str],
+    beams: Beams,
+    search: Search,
 ) -> list[tuple[Place, str]]:
     """Every contradiction as (place in the configuration, what is wrong)."""
     found: list[tuple[Place, str]] = []
-    found += _unknown_columns(("columns",), columns)
+    known = [*search.columns, *DEFAULT_BRANCHES]
+    found += _unknown_columns(("columns",), columns, known)
     owner: dict[float, str] = {}
     for name, sample in samples.items():
         for mass in sample.masses if isinstance(sample, Signal) else ():
@@ -37,17 +42,17 @@ def conflicts(
         at: Place = ("samples", name)
         if not NAME.fullmatch(name):
             found.append((at, "use letters, digits, - and _ only: the name becomes a folder"))
-        found += _unknown_columns((*at, "columns"), sample.columns)
+        found += _unknown_columns((*at, "columns"), sample.columns, known)
         own = sample.beams or beams
         found += [((*at, key), msg) for key, msg in _sample_conflicts(sample, own)]
     return found
 
 
-def _unknown_columns(at: Place, columns: Mapping[str, str]) -> list[tuple[Place, str]]:
+def _unknown_columns(
+    at: Place, columns: Mapping[str, str], known: Sequence[str]
+) -> list[tuple[Place, str]]:
     return [
-        ((*at, column), unknown_name(column, DEFAULT_BRANCHES))
-        for column in columns
-        if column not in DEFAULT_BRANCHES
+        ((*at, column), unknown_name(column, known)) for column in columns if column not in known
     ]
 
 
@@ -66,7 +71,7 @@ def _sample_conflicts(sample: Signal | Background | Data, beams: Beams) -> list[
         if name in allowed and not FORMATS[name].fullmatch(form)
     ]
     if isinstance(sample, Signal):
-        limit = beams.sqrt_s_gev - 2 * MUON_MASS_GEV
+        limit = beams.sqrt_s_gev
         wrong = [m for m in sample.masses if not 0 < m < limit]
         if wrong:
             msg = f"{wrong[0]:g} GeV is out of range: expected 0 < mass < {limit:.3f} GeV"

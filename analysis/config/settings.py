@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator, with_config
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.sensitivity import FormulaName
 from models.training.settings import (
@@ -22,9 +22,6 @@ from models.training.settings import (
     Stage,
     TrainingSettings,
 )
-from selection.preselection import Preselection
-
-with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(Preselection)
 
 _BCE, _PUNZI = DEFAULT.stages
 
@@ -111,7 +108,6 @@ class Settings(_Section):
     """Everything that is a choice of the analysis."""
 
     preset: PresetName = "default"
-    preselection: Preselection = Preselection()
     windows: WindowSettings = WindowSettings()
     sensitivity: SensitivitySettings = SensitivitySettings()
     training: TrainingSection = TrainingSection()

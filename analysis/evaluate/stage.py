@@ -64,7 +64,7 @@ def evaluate_networks(
         simulated.fingerprint,
         settings.evaluation,
         settings.sensitivity,
-        simulated.windows.sigma_gev2.tolist(),
+        simulated.windows.sigma.tolist(),
         code_digest("analysis.evaluate"),
     )
     if run.is_current("evaluate", stamp):

@@ -160,6 +160,7 @@ def _stamp(run: RunFolder, config: Configuration) -> str:
     return digest(
         [content_digest(path) for path in files],
         config.settings.plots,
+        config.definition.plain(),
         config.luminosity_inv_fb,
         data_luminosity_inv_fb(config),
         config.beams.sqrt_s_gev,

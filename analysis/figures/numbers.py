@@ -11,21 +11,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import hist
 import numpy as np
 from numba_stats import crystalball, norm
 
 from analysis.run.folder import RunFolder
-from analysis.select.histograms import AXES
+from analysis.select.histograms import quantity_axes, quantity_values
 from analysis.train.stage import load_history
 from models.results import Floats, LossHistory, PeakFit, WidthsByMass, from_json
 from models.training.history import History
 from plots.spectrum import SignalOverlay
-from selection.masses import same_mass, signed_root
-from selection.published_widths import PUBLISHED_WIDTHS
+from selection.masses import same_mass
 from selection.resolution import TAIL_POWER, WIDTH_RATIO, WidthCurve, WidthFit, peak_density
-from selection.table import FEATURES, BoolArray, EventTable
+from selection.search import PublishedWidths, Search
+from selection.table import BoolArray, EventTable
 from selection.windows import MassWindows
 
 
@@ -35,17 +36,30 @@ def nearest_masses(wanted_gev: Sequence[float], masses_gev: Floats) -> tuple[flo
     return tuple(sorted(found))
 
 
-def histogram(quantity: str, table: EventTable, rows: BoolArray) -> hist.Hist:
-    """One spectrum or feature of the rows, weighted; the axes are those of `punzi select`."""
-    filled = hist.Hist(AXES[quantity], storage=hist.storage.Weight())
-    mass2 = table.recoil_mass2_gev2[rows]
-    if quantity == "recoil_mass2":
-        value = mass2
-    elif quantity == "recoil_mass":
-        value = signed_root(mass2)
-    else:
-        value = table.features[rows, FEATURES.index(quantity)].astype(np.float64)
-    return filled.fill(value, weight=table.weight[rows])
+def shown_axes(search: Search, table: EventTable) -> dict[str, hist.axis.Regular]:
+    """Axes of `punzi select`; a feature without bins gets sixty over what its events reach."""
+    axes = quantity_axes(search)
+    for i, feature in enumerate(search.features):
+        if feature.name not in axes:
+            values = table.features[:, i]
+            low, high = np.quantile(values, [0.001, 0.999]) if len(values) else (0.0, 1.0)
+            low, high = (float(low), float(high)) if low < high else (low - 0.5, low + 0.5)
+            axes[feature.name] = hist.axis.Regular(
+                60, low, high, name=feature.name, label=feature.axis_text
+            )
+    return axes
+
+
+def histogram(
+    axis: hist.axis.Regular, table: EventTable, rows: BoolArray, search: Search
+) -> hist.Hist:
+    """One spectrum or feature of the rows, weighted; the axis has the name of the quantity."""
+    filled = hist.Hist(axis, storage=hist.storage.Weight())
+    columns: dict[str, Any] = {"axis": table.axis[rows]}
+    if axis.name in table.feature_names:
+        values = table.features[rows, table.feature_names.index(axis.name)]
+        columns[axis.name] = values.astype(np.float64)
+    return filled.fill(quantity_values(axis.name, search, columns), weight=table.weight[rows])
 
 
 def background_rows(table: EventTable) -> dict[str, BoolArray]:
@@ -85,11 +99,11 @@ def visible_cross_section(
 
 def peak_fit_record(fit: WidthFit, windows: MassWindows, table: EventTable) -> PeakFit:
     """The fit of one mass on a histogram of its events."""
-    low, high = fit.fit_range_gev2
-    x = table.recoil_mass2_gev2[signal_rows(table, fit.mass_gev)]
+    low, high = fit.fit_range
+    x = table.axis[signal_rows(table, fit.mass_gev)]
     x = x[(x > low) & (x < high)]
     content, edges = np.histogram(x, int(np.clip(2 * np.sqrt(len(x)), 20, 70)), (low, high))
-    m0, s1, q, beta = fit.parameters
+    m0, s1, q, beta, flat = fit.parameters
     at = np.linspace(low, high, 561)
     scale = len(x) * (edges[1] - edges[0])
     span = np.array([low, high])
@@ -100,33 +114,34 @@ def peak_fit_record(fit: WidthFit, windows: MassWindows, table: EventTable) -> P
     k = int(np.abs(windows.mass_gev - fit.mass_gev).argmin())
     return PeakFit(
         mass_gev=fit.mass_gev,
-        edges_gev2=edges,
+        edges=edges,
         content=content.astype(np.float64),
         content_error=np.sqrt(content),
-        curve_gev2=at,
-        curve=scale * peak_density(at, m0, s1, q, beta, span=(low, high)),
-        core=scale * core,
-        sigma_gev2=fit.sigma_gev2,
-        sigma_error_gev2=fit.error_gev2,
-        window_low_gev2=float(windows.low_gev2[k]),
-        window_high_gev2=float(windows.high_gev2[k]),
+        curve_at=at,
+        curve=scale * peak_density(at, m0, s1, q, beta, flat, span=(low, high)),
+        core=scale * (1 - flat) * core,
+        sigma=fit.sigma,
+        sigma_error=fit.error,
+        window_low=float(windows.low[k]),
+        window_high=float(windows.high[k]),
     )
 
 
-def widths_record(fits: Sequence[WidthFit], curve: WidthCurve) -> WidthsByMass:
+def widths_record(fits: Sequence[WidthFit], curve: WidthCurve, search: Search) -> WidthsByMass:
     """Good fits, the curve between the first and the last mass, and the published widths."""
     good = [fit for fit in fits if not fit.reason]
     at = np.linspace(min(f.mass_gev for f in fits), max(f.mass_gev for f in fits), 200)
-    published = np.array(PUBLISHED_WIDTHS).T
+    published = search.axis.published or PublishedWidths("", (), (), ())
     return WidthsByMass(
         mass_gev=np.array([fit.mass_gev for fit in good]),
-        sigma_gev2=np.array([fit.sigma_gev2 for fit in good]),
-        sigma_error_gev2=np.array([fit.error_gev2 for fit in good]),
+        sigma=np.array([fit.sigma for fit in good]),
+        sigma_error=np.array([fit.error for fit in good]),
         curve_mass_gev=at,
-        curve_gev2=curve.sigma_gev2(at),
-        reference_mass_gev=published[0],
-        reference_gev2=published[1],
-        reference_error_gev2=published[2],
+        curve_sigma=curve.sigma(at),
+        reference_text=published.text,
+        reference_mass_gev=np.array(published.mass_gev),
+        reference_sigma=np.array(published.sigma),
+        reference_error=np.array(published.error),
     )
 
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from analysis.figures.run_results import Drawing, RunResults
 from models.evaluation.comparison import BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST
-from models.evaluation.maps import MapBins, decision_boundary, score_maps
+from models.evaluation.maps import decision_boundary, score_maps
 from models.results import CHOSEN_ON_TRAINING, CLASSIFIER_TEXT, ScoreMap, to_rows
-from plots.boundary import AXES
 from plots.boundary import decision_boundary as boundary_figure
 from plots.learning import batch_size_study, loss_evolution
 from plots.reach import cuts_by_mass, efficiency_and_background, reach
@@ -73,12 +72,14 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
 
 
 def maps(m: RunResults) -> Iterator[Drawing]:
-    """Network output against recoil mass: two networks, signal and background."""
+    """Network output against mass: two networks, signal and background."""
     for classifier, model in m.models.items():
         cuts = m.of_network((classifier, CHOSEN_ON_TRAINING))
         logits = model.logits(m.simulated.table.features)
         single = m.single_cut if classifier == "punzi" and 0 < m.single_cut < 1 else None
-        for record in score_maps(m.simulated.table, logits, cuts, bins=MapBins()):
+        for record in score_maps(
+            m.simulated.table, logits, cuts, bins=m.map_bins, squared=m.search.axis.squared
+        ):
             name = CLASSIFIER_TEXT[classifier]
             yield Drawing(
                 f"score_map_{classifier}_{record.component}",
@@ -93,13 +94,13 @@ def maps(m: RunResults) -> Iterator[Drawing]:
 
 def map_rows(record: ScoreMap) -> list[dict[str, float]]:
     """A row per bin that is not empty."""
-    x, y = (list(pairwise(e)) for e in (record.logit_edges, record.recoil_mass_edges_gev))
+    x, y = (list(pairwise(e)) for e in (record.logit_edges, record.mass_edges_gev))
     return [
         {
             "logit_low": x[i][0],
             "logit_high": x[i][1],
-            "recoil_mass_low_gev": y[j][0],
-            "recoil_mass_high_gev": y[j][1],
+            "mass_low_gev": y[j][0],
+            "mass_high_gev": y[j][1],
             "content": record.content[i, j],
         }
         for i, j in zip(*np.nonzero(record.content), strict=True)
@@ -129,23 +130,26 @@ def learning(m: RunResults) -> Iterator[Drawing]:
 
 
 def feature_space(m: RunResults) -> Iterator[Drawing]:
-    """The decision surface in three features, and the network as a drawing."""
+    """The decision surface in at most three features, and the network as a drawing."""
     table, model = m.simulated.table, m.models["punzi"]
     chosen = one_of(table.signal_mass_gev, m.masses_gev)
+    texts = {f.name: f.axis_text for f in m.search.features}
     if chosen.any():
-        middle = round(float(np.median(table.features[chosen, model.features.index("pt_mumu")])), 1)
-        found = decision_boundary(model, table, m.masses_gev, pt_mumu_gev=middle, n_grid=32)
+        found = decision_boundary(model, table, m.masses_gev, free=model.features[:3], n_grid=32)
         record = replace(found, cut=m.single_cut)
-        points = zip(record.point_mass_gev, record.point_gev, strict=True)
+        points = zip(record.point_mass_gev, record.point, strict=True)
+        values = zip(record.fixed, record.fixed_value, strict=True)
+        fixed = ", ".join(f"{name} = {value:g}" for name, value in values)
+        about = f" Fixed at medians of the signal shown: {fixed}; points: signal near them."
         yield Drawing(
             "decision_surface",
             "Decision surface of the single cut",
-            f"Punzi-net {m.network} in three of its inputs, the fourth fixed at the median of the "
-            "signal shown; points: signal within 0.25 GeV/c of it.",
-            boundary_figure(record, label=m.label),
+            f"Punzi-net {m.network} in {len(record.free)} of its {len(model.features)} inputs."
+            f"{about if fixed else ''}",
+            boundary_figure(record, texts=texts, label=m.label),
             [
-                {"mass_gev": mass, **dict(zip(AXES, xyz.tolist(), strict=True))}
-                for mass, xyz in points
+                {"mass_gev": mass, **dict(zip(record.free, at.tolist(), strict=True))}
+                for mass, at in points
             ],
             record,
         )
@@ -160,7 +164,9 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
         f"Punzi-net {m.network}. Red weights pull towards signal, blue ones away; thickness is "
         "relative to the largest weight of the layer.",
         network_sketch(
-            model.features, [len(b) for b in model.biases[:-1]], weights=list(model.weights)
+            [f.label for f in m.search.features],
+            [len(b) for b in model.biases[:-1]],
+            weights=list(model.weights),
         ),
         layers,
     )

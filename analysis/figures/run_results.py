@@ -8,24 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hist
 from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 
 from analysis.evaluate.stage import load_ensembles, load_figures
-from analysis.figures.numbers import batch_study_histories, loss_histories, nearest_masses
+from analysis.figures.numbers import (
+    batch_study_histories,
+    loss_histories,
+    nearest_masses,
+    shown_axes,
+)
 from analysis.run.folder import RunFolder
 from analysis.select.index import load_selection
 from analysis.select.skim import read_table
 from analysis.train.stage import SimulatedEvents, failed_networks
 from analysis.train.windows import load_fits
 from models.evaluation.comparison import PUNZI_SINGLE, of_curve
+from models.evaluation.maps import MapBins
 from models.results import Curve, EnsembleFigureOfMerit, FigureOfMerit, LossHistory, Record
 from models.trained import TrainedModel, load_model
-from plots.style import PROCESS_TEXT, Label, Legend
+from plots.style import PROCESS_TEXT, Label, Legend, SearchWords
 from selection.resolution import WidthCurve, WidthFit
+from selection.search import Search, math_unit
 from selection.table import EventTable
 
 if TYPE_CHECKING:
@@ -62,6 +71,20 @@ class RunResults:
     histories: Mapping[str, Sequence[LossHistory]]  # by stage
     batch_study: Sequence[LossHistory]
     label: Label
+
+    @property
+    def search(self) -> Search:
+        return self.config.definition
+
+    @cached_property
+    def axes(self) -> dict[str, hist.axis.Regular]:
+        """Axes of the spectra and features, by name."""
+        return shown_axes(self.search, self.simulated.table)
+
+    @property
+    def map_bins(self) -> MapBins:
+        """Up to the end of the axis, as a mass."""
+        return MapBins(mass_max_gev=float(self.axes[self.search.axis.mass_name].edges[-1]))
 
     @property
     def masses_gev(self) -> tuple[float, ...]:
@@ -123,7 +146,18 @@ def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvent
             text=drawable(plots.text),
             luminosity_inv_fb=config.luminosity_inv_fb,
             sqrt_s_gev=config.beams.sqrt_s_gev,
+            words=search_words(config.definition),
         ),
+    )
+
+
+def search_words(search: Search) -> SearchWords:
+    axis = search.axis
+    return SearchWords(
+        symbol=search.symbol,
+        axis=axis.label,
+        axis_unit=math_unit(axis.unit),
+        mass_axis=axis.root_label if axis.squared else axis.label,
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures of events: recoil spectra before and after the single cut, features, recoil peaks."""
+"""Figures of events: spectra before and after the single cut, features, peaks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from analysis.figures.run_results import CsvRows, Drawing, RunResults
 from models.results import PeakFit
 from plots.inputs import feature_distributions
 from plots.resolution import peak_fit, width_by_mass
-from plots.spectrum import SignalOverlay, before_and_after, recoil_spectrum
+from plots.spectrum import SignalOverlay, before_and_after, spectrum
 from plots.style import Label, histogram_rows
-from selection.table import FEATURES, BoolArray
-
-TITLE = {"recoil_mass": "Recoil mass", "recoil_mass2": "Squared recoil mass"}
+from selection.search import Axis
+from selection.table import BoolArray
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Spectrum:
 
 
 def spectra(m: RunResults) -> Iterator[Drawing]:
-    """Recoil mass and its square; with data also each spectrum alone with its ratio."""
+    """The mass and its square, if the axis is one; with data also each alone with its ratio."""
     label = data_label(m)
     about = (
         f"Cut: score ≥ {m.single_cut:.3g} of Punzi-net {m.network}; all selected events, those "
@@ -56,7 +55,7 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
     signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if m.masses_gev else ""
     if m.data is not None:
         signal += f"Simulation is scaled to the {m.shown_luminosity_inv_fb:g} fb⁻¹ of the data. "
-    for quantity, title in TITLE.items():
+    for quantity, title in titles(m.search.axis).items():
         before, after = both_stages(m, quantity, sigma)
         points = None
         if before.data is not None and after.data is not None:
@@ -87,24 +86,34 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
                 f"{title} {stage} the cut, with data",
                 f"Lower panel: data over simulation; red triangles: above the panel, or data where "
                 f"nothing is expected. {signal}{about}",
-                recoil_spectrum(
+                spectrum(
                     s.backgrounds, signals=s.signals, data=s.data, label=label, legend=m.legend
                 ),
                 s.rows(),
             )
 
 
+def titles(axis: Axis) -> dict[str, str]:
+    """Quantity -> title; the mass first, then its square where the axis is one."""
+    words = axis.mass_name.replace("_", " ")
+    found = {axis.mass_name: words[:1].upper() + words[1:]}
+    return found | ({axis.name: f"Squared {words}"} if axis.squared else {})
+
+
 def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[Spectrum, Spectrum]:
     """All selected events, and those that pass the single cut."""
     table, L = m.simulated.table, m.shown_luminosity_inv_fb
     scale = L / m.config.luminosity_inv_fb  # weights of backgrounds are for the target luminosity
+    axis = m.axes[quantity]
     passing = m.models["punzi"].score(table.features) >= m.single_cut
 
     def filled(keep: BoolArray) -> tuple[dict[str, hist.Hist], dict[float, hist.Hist]]:
         samples = background_rows(table).items()
-        stack = {name: histogram(quantity, table, rows & keep) * scale for name, rows in samples}
+        stack = {
+            name: histogram(axis, table, rows & keep, m.search) * scale for name, rows in samples
+        }
         masses = {
-            mass: histogram(quantity, table, signal_rows(table, mass) & keep)
+            mass: histogram(axis, table, signal_rows(table, mass) & keep, m.search)
             for mass in m.masses_gev
         }
         return stack, masses
@@ -112,7 +121,7 @@ def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[
     data: list[hist.Hist | None] = [None, None]
     if m.data is not None:
         kept = m.models["punzi"].score(m.data.features) >= m.single_cut
-        data = [histogram(quantity, m.data, rows) for rows in (np.ones_like(kept), kept)]
+        data = [histogram(axis, m.data, rows, m.search) for rows in (np.ones_like(kept), kept)]
     (stack, masses), (stack_after, masses_after) = filled(np.ones_like(passing)), filled(passing)
     lines = [
         overlays(found, cross_section_fb=cross_section_fb, luminosity_inv_fb=L)
@@ -122,11 +131,11 @@ def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[
 
 
 def shown_cross_section(m: RunResults) -> float:
-    """One for all masses and figures, from the spectrum of the recoil mass before the cut."""
-    table = m.simulated.table
-    stack = {n: histogram("recoil_mass", table, r) for n, r in background_rows(table).items()}
+    """One for all masses and figures, from the spectrum of the mass before the cut."""
+    table, axis = m.simulated.table, m.axes[m.search.axis.mass_name]
+    stack = {n: histogram(axis, table, r, m.search) for n, r in background_rows(table).items()}
     signals = {
-        mass: histogram("recoil_mass", table, signal_rows(table, mass)) for mass in m.masses_gev
+        mass: histogram(axis, table, signal_rows(table, mass), m.search) for mass in m.masses_gev
     }
     return visible_cross_section(signals, stack, m.config.luminosity_inv_fb)
 
@@ -140,20 +149,19 @@ def data_label(m: RunResults) -> Label:
 
 
 def features(m: RunResults) -> Iterator[Drawing]:
-    """Shapes of the four inputs."""
+    """Shapes of the inputs."""
     table = m.simulated.table
     rows = background_rows(table)
-    rows |= {f"$m_{{Z′}}$ = {mass:g} GeV/$c^2$": signal_rows(table, mass) for mass in m.masses_gev}
+    rows |= {m.label.words.mass(mass): signal_rows(table, mass) for mass in m.masses_gev}
     shapes = {
-        name: {text: histogram(name, table, chosen) for text, chosen in rows.items()}
-        for name in FEATURES
+        name: {text: histogram(m.axes[name], table, c, m.search) for text, c in rows.items()}
+        for name in m.search.feature_names
     }
     plain = [*background_rows(table), *(f"signal_{mass:g}_gev" for mass in m.masses_gev)]
     yield Drawing(
         "features",
-        "The four inputs of the network",
-        "Each histogram is divided by its own sum. Momenta of the muons in the centre-of-mass "
-        "frame; events after the preselection.",
+        "The inputs of the network",
+        "Each histogram is divided by its own sum; events after the preselection.",
         feature_distributions(
             shapes, label=replace(m.label, luminosity_inv_fb=None), legend=m.legend
         ),
@@ -166,20 +174,22 @@ def features(m: RunResults) -> Iterator[Drawing]:
 
 
 def resolution(m: RunResults) -> Iterator[Drawing]:
-    """Fits of the recoil peak for some masses, and the widths of all."""
+    """Fits of the peak for some masses, and the widths of all."""
     label = replace(m.label, luminosity_inv_fb=None)
     good = {fit.mass_gev: fit for fit in m.fits if not fit.reason}
-    widths = widths_record(m.fits, m.curve)
-    fitted = zip(widths.mass_gev, widths.sigma_gev2, widths.sigma_error_gev2, strict=True)
-    smooth = m.curve.sigma_gev2(widths.mass_gev)
+    widths = widths_record(m.fits, m.curve, m.search)
+    fitted = zip(widths.mass_gev, widths.sigma, widths.sigma_error, strict=True)
+    smooth = m.curve.sigma(widths.mass_gev)
+    middle = "m²" if m.search.axis.squared else "m"
+    published = " Published widths are for comparison only." if widths.reference_text else ""
     yield Drawing(
         "widths",
-        "Width of the recoil peak",
-        f"Windows are m² ± {m.simulated.windows.n_sigma:g} σ(m) with σ from the smooth curve. The "
-        "published widths (full Belle II simulation) are for comparison only.",
+        "Width of the peak",
+        f"Windows are {middle} ± {m.simulated.windows.n_sigma:g} σ(m) with σ from the smooth "
+        f"curve.{published}",
         width_by_mass(widths, label=label),
         [
-            {"mass_gev": mass, "sigma_gev2": s, "sigma_error_gev2": e, "smooth_gev2": c}
+            {"mass_gev": mass, "sigma": s, "sigma_error": e, "smooth": c}
             for (mass, s, e), c in zip(fitted, smooth, strict=True)
         ],
         widths,
@@ -189,8 +199,8 @@ def resolution(m: RunResults) -> Iterator[Drawing]:
         record = peak_fit_record(good[mass], m.simulated.windows, m.simulated.table)
         yield Drawing(
             f"peak_fit_{round(1000 * mass):04d}_mev",
-            f"Recoil peak at {mass:g} GeV",
-            "Squared recoil mass of the selected signal with its fit; dashed: without the "
+            f"Peak at {mass:g} GeV",
+            "Axis of the selected signal with its fit; dashed: without the "
             "radiative tail; band: the mass window, from the smooth curve of widths.",
             peak_fit(record, label=label),
             peak_rows(record),
@@ -200,12 +210,12 @@ def resolution(m: RunResults) -> Iterator[Drawing]:
 
 def peak_rows(record: PeakFit) -> list[dict[str, float]]:
     """A row per bin; the fit at its centre."""
-    centre = 0.5 * (record.edges_gev2[1:] + record.edges_gev2[:-1])
-    fit, core = (np.interp(centre, record.curve_gev2, y) for y in (record.curve, record.core))
+    centre = 0.5 * (record.edges[1:] + record.edges[:-1])
+    fit, core = (np.interp(centre, record.curve_at, y) for y in (record.curve, record.core))
     return [
-        {"low_gev2": low, "high_gev2": high, "events": n, "error": e, "fit": f, "core": c}
+        {"low": low, "high": high, "events": n, "error": e, "fit": f, "core": c}
         for (low, high), n, e, f, c in zip(
-            pairwise(record.edges_gev2),
+            pairwise(record.edges),
             record.content,
             record.content_error,
             fit,

@@ -66,7 +66,7 @@ def wanted_branches(config: Configuration, dataset: Dataset) -> Wanted:
     return wanted_columns(
         config.columns_of(dataset.sample),
         tree=sample.tree or config.tree,
-        preselection=config.settings.preselection,
+        search=config.definition,
         candidates=config.candidates,
         weight=dataset.weight_branch,
         event_numbers=True,
@@ -84,7 +84,8 @@ def inspect_all(
     tasks: list[tuple[str, str, Wanted, Look | None]] = []
     for ds in datasets:
         beams, missing = config.beams_of(ds.sample), config.missing_of(ds.sample)
-        wanted, look = wanted_branches(config, ds), Look(beams, missing, ds.kind == "signal")
+        wanted = wanted_branches(config, ds)
+        look = Look(config.definition, beams, missing, signal=ds.kind == "signal")
         stride = math.ceil(len(ds.files) / LOOK_FILES_PER_DATASET) or 1
         tasks += [
             (ds.name, file, wanted, None if i % stride else look) for i, file in enumerate(ds.files)
@@ -201,11 +202,13 @@ def _mistakes_of(
     look = reduce(add, (report.look for report in of_files))
     cause = next((report.cause for report in of_files if report.cause), "")
     yield from {f.text: f for r in of_files for f in branch_findings(ds.name, r.branches)}.values()
-    wrong_rows = list(row_findings(ds.name, look, beams, cause=cause))
+    search = config.definition
+    wrong_rows = list(row_findings(ds.name, look, beams, search, cause=cause))
     yield from wrong_rows
     if ds.kind == "signal" and not wrong_rows:  # one message for one mistake
-        recoil = np.concatenate([report.recoil_mass2_gev2 for report in of_files])
-        yield from peak_findings(ds.name, ds.mass_gev, peak_of(recoil))
+        axis = np.concatenate([report.axis for report in of_files])
+        per_event = look.rows / max(look.first_candidates, 1)
+        yield from peak_findings(ds.name, ds.mass_gev, peak_of(axis, per_event=per_event), search)
     entries = sum(report.n_entries for report in of_files)
     yield from normalisation_findings(ds, entries * look.first_candidates / max(look.rows, 1))
     yield from recorded_findings(ds, [report.recorded for report in of_files])

@@ -2,9 +2,9 @@
 
     our column -> branch or basf2 expression (configured, else our own name) -> branch of the file
 
-Momenta and the columns of the cuts that are on must be there; beams and event numbers are used
-where a file has them and must be there if the configuration names their branches. Which branches
-are meant is found file by file: files of one data set need not be alike.
+What the search needs must be there; beams and event numbers are used where a file has them and must
+be there if the configuration names their branches. Which branches are meant is found file by file:
+files of one data set need not be alike.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from selection.kernel import row_count
 from selection.ntuple import (
     BEAM_COLUMNS,
     CANDIDATES_COLUMN,
     DEFAULT_BRANCHES,
     ECMS_COLUMN,
     KEY_COLUMNS,
-    MOMENTA,
 )
-from selection.preselection import CandidatePolicy, Preselection
+from selection.preselection import CandidatePolicy
+from selection.search import Search
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -44,14 +45,14 @@ def wanted_columns(
     mapped: Mapping[str, str],
     *,
     tree: str | None,
-    preselection: Preselection,
+    search: Search,
     candidates: CandidatePolicy,
     weight: str | None,
     event_numbers: bool,
 ) -> Wanted:
     """mapped: `columns:` of the configuration; weight: branch, if any; event_numbers: used?"""
-    names = {**DEFAULT_BRANCHES, **mapped}
-    needed = [*MOMENTA, *preselection.columns]
+    names = {**{name: name for name in search.columns}, **DEFAULT_BRANCHES, **mapped}
+    needed = list(search.columns)
     maybe = [*BEAMS, *(KEY_COLUMNS if event_numbers else ())]
     if candidates == "unique":
         needed.append(CANDIDATES_COLUMN)
@@ -93,5 +94,5 @@ def with_event_numbers(columns: Columns, *, file_number: int, start: int) -> Col
     """The columns with an identity for every row: that of the file, or its entry number."""
     if "event" in columns:
         return columns
-    n = len(columns["mu_plus_px"])
+    n = row_count(columns)
     return {**columns, "run": np.full(n, file_number), "event": np.arange(start, start + n)}

@@ -8,19 +8,21 @@ promises more bytes than the file has is truncated; no need to read to its end.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import uproot
 
 from analysis.inputs.columns import Columns, Wanted, read_columns
 from analysis.inputs.fingerprint import file_fingerprint
-from analysis.inputs.rows import RowCounts, likely_cause, look_at, recoil_mass2
+from analysis.inputs.rows import RowCounts, axis_values, likely_cause, look_at
+from analysis.inputs.tables import File, Table, generated_by_basf2, is_parquet, open_file
 from selection.beams import Beams
-from selection.ntuple import MOMENTA, find_branch, nearest
+from selection.kernel import row_count
+from selection.ntuple import find_branch, nearest
+from selection.search import Search
 
 NO_FILE = "no such file"
 LOOK_ROWS = 4000
@@ -31,9 +33,10 @@ NOT_EVENTS = ("persistent", "metadata")  # trees beside that of the events
 class Look:
     """How the rows of a file are looked at."""
 
+    search: Search
     beams: Beams
     missing: float | None
-    recoil: bool  # of signal: where it piles up
+    signal: bool  # where it piles up
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class FileReport:
     problems: tuple[str, ...] = ()
     unreadable: str = ""  # why the rows cannot be looked at
     look: RowCounts = field(default_factory=RowCounts)  # of the first rows
-    recoil_mass2_gev2: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    axis: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     cause: str = ""  # what most probably is wrong with the momenta, if anything is
 
 
@@ -58,11 +61,11 @@ def inspect_file(file: str, wanted: Wanted, look: Look | None = None) -> FileRep
     """Look at one file; never raises for a bad file, but reports what is wrong with it."""
     size = 0
     if "://" not in file:
-        problem, size = _header_problem(Path(file))
+        problem, size = _header_problem(Path(file), parquet=is_parquet(file))
         if problem:
             return FileReport(file, size_bytes=size, problems=(problem,))
     try:
-        with uproot.open(file) as opened:
+        with open_file(file) as opened:
             return _inspect_open(opened, file, size, wanted, look)
     except Exception as error:  # a damaged file may raise anything inside uproot
         reason = str(error).strip().split("\n")[0][:160]
@@ -70,8 +73,8 @@ def inspect_file(file: str, wanted: Wanted, look: Look | None = None) -> FileRep
         return FileReport(file, size_bytes=size, problems=(text,))
 
 
-def _header_problem(path: Path) -> tuple[str | None, int]:
-    """Missing, not ROOT, or shorter than its own header says."""
+def _header_problem(path: Path, *, parquet: bool) -> tuple[str | None, int]:
+    """Missing, not ROOT or parquet, or shorter than its own header says."""
     try:
         size = path.stat().st_size
         if path.is_dir():
@@ -86,6 +89,9 @@ def _header_problem(path: Path) -> tuple[str | None, int]:
         return f"cannot be opened: {error.strerror}", 0
     if size == 0:
         return "is empty (0 bytes)", 0
+    if parquet:
+        good = head[:4] == b"PAR1" and _last_bytes(path, 4) == b"PAR1"
+        return (None if good else "is no whole parquet file; copy or make it again"), size
     if head[:4] != b"root" or len(head) < 20:
         return f"is not a ROOT file (begins with {head[:4]!r})", size
     version = struct.unpack(">i", head[4:8])[0]
@@ -97,68 +103,68 @@ def _header_problem(path: Path) -> tuple[str | None, int]:
     return None, size
 
 
+def _last_bytes(path: Path, n: int) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(-n, 2)
+        return stream.read(n)
+
+
 def _inspect_open(
-    opened: uproot.ReadOnlyDirectory, file: str, size: int, wanted: Wanted, look: Look | None
+    opened: File, file: str, size: int, wanted: Wanted, look: Look | None
 ) -> FileReport:
-    trees = list(dict.fromkeys(opened.keys(cycle=False, filter_classname="TTree")))
-    name = wanted.tree
+    trees = list(opened.tables)
+    name = None if is_parquet(file) else wanted.tree  # it has one table without a name
     if name is None:
         candidates = [t for t in trees if t.rsplit("/", 1)[-1] not in NOT_EVENTS]
         if len(candidates) != 1:
-            text = f"has {len(candidates)} TTrees {candidates}; name the right one with `tree:`"
+            text = f"has {len(candidates)} tables {candidates}; name the right one with `tree:`"
             if not candidates:
-                text = f"has no TTree; it holds {_content(opened)}"
+                text = f"has no TTree or RNTuple; it holds {_content(opened)}"
             return FileReport(file, size_bytes=size, problems=(text,))
         name = candidates[0]
     elif name not in trees:
         near = nearest(name, trees) or trees
-        text = f"has no TTree {name!r} (found: {', '.join(near) or _content(opened)})"
+        text = f"has no tree {name!r} (found: {', '.join(near) or _content(opened)})"
         return FileReport(file, size_bytes=size, problems=(text,))
-    tree = opened[name]
+    tree = opened.table(name)
     found, problems = _match_branches(tree, wanted)
     rows: Columns = {}
     unreadable = ""
-    if tree.num_entries == 0:
+    if tree.n_entries == 0:
         problems.append("has zero entries")
     elif look is not None and not problems:
         rows, unreadable = _first_rows(tree, found, look.missing)
-        problems += _nan_problems(rows) if rows else []
-    counts, recoil, cause = _looked_at(rows, look)
+        problems += _nan_problems(rows, look.search) if rows else []
+    counts, axis, cause = _looked_at(rows, look)
     return FileReport(
         file=file,
         tree=name,
-        n_entries=int(tree.num_entries),
-        fingerprint=file_fingerprint(file, str(opened.file.uuid), int(tree.num_entries)),
+        n_entries=tree.n_entries,
+        fingerprint=file_fingerprint(file, opened.uuid, tree.n_entries),
         size_bytes=size,
         branches=found,
-        recorded=_recorded(opened, trees),
+        recorded=_recorded(opened),
         problems=tuple(problems),
         unreadable=unreadable,
         look=counts,
-        recoil_mass2_gev2=recoil,
+        axis=axis,
         cause=cause,
     )
 
 
-def _content(opened: uproot.ReadOnlyDirectory) -> str:
-    """`an RNTuple 'events'`, or the first objects with their classes."""
-    kinds = opened.classnames(recursive=False, cycle=False)
-    found = [f"an {kind.split('::')[-1]} {name!r}" for name, kind in kinds.items()][:4]
+def _content(opened: File) -> str:
+    """The first objects with their classes."""
+    found = [f"a {kind.split('::')[-1]} {name!r}" for name, kind in opened.content.items()][:4]
     return ", ".join(found) or "nothing"
 
 
 def _first_rows(
-    tree: uproot.TTree, branches: Mapping[str, str], missing: float | None
+    tree: Table, branches: Mapping[str, str], missing: float | None
 ) -> tuple[Columns, str]:
     """The columns of the first rows, or why they cannot be read."""
-    stop = min(LOOK_ROWS, tree.num_entries)
-
-    def read(name: str) -> npt.NDArray[np.generic]:
-        values: npt.NDArray[np.generic] = tree[name].array(entry_stop=stop, library="np")
-        return values
-
+    stop = min(LOOK_ROWS, tree.n_entries)
     try:
-        return read_columns(read, branches, missing=missing), ""
+        return read_columns(lambda n: tree.read(n, 0, stop), branches, missing=missing), ""
     except Exception as error:  # damaged data may raise anything inside uproot
         return {}, f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:160]}"
 
@@ -166,14 +172,14 @@ def _first_rows(
 def _looked_at(rows: Columns, look: Look | None) -> tuple[RowCounts, npt.NDArray[np.float64], str]:
     if look is None or not rows:
         return RowCounts(), np.empty(0), ""
-    counts = look_at(rows, look.beams)
-    recoil = recoil_mass2(rows, look.beams) if look.recoil else np.empty(0)
+    counts = look_at(rows, look.beams, look.search)
+    axis = axis_values(rows, look.beams, look.search) if look.signal else np.empty(0)
     odd = counts.energies or any(counts.off_shell.values())
-    return counts, recoil, likely_cause(rows, look.beams) if odd else ""
+    return counts, axis, likely_cause(rows, look.beams, look.search) if odd else ""
 
 
-def _match_branches(tree: uproot.TTree, wanted: Wanted) -> tuple[dict[str, str], list[str]]:
-    present = tree.keys(recursive=False)
+def _match_branches(tree: Table, wanted: Wanted) -> tuple[dict[str, str], list[str]]:
+    present = tree.names
     found: dict[str, str] = {}
     problems: list[str] = []
     for column, name in {**wanted.optional, **wanted.required}.items():
@@ -183,42 +189,31 @@ def _match_branches(tree: uproot.TTree, wanted: Wanted) -> tuple[dict[str, str],
                 close = ", ".join(nearest(name, present)) or "none"
                 problems.append(f"has no branch {name!r} (nearest: {close})")
             continue
-        if not _is_number(tree[branch]):
-            problems.append(f"branch {branch!r} is {tree[branch].typename}, expected one number")
-            continue
-        if tree[branch].num_entries != tree.num_entries:  # a plan of rows that are not there
-            counts = f"{tree[branch].num_entries} entries, the tree {tree.num_entries}"
-            problems.append(f"is damaged: branch {branch!r} has {counts}; copy or make it again")
+        problem = tree.problem(branch)
+        if problem is not None:
+            problems.append(problem)
             continue
         found[column] = branch
     return found, problems
 
 
-def _is_number(branch: uproot.TBranch) -> bool:
-    plain = isinstance(branch.interpretation, uproot.interpretation.numerical.AsDtype)
-    if not plain:
-        return False
-    dtype = branch.interpretation.to_dtype
-    return dtype.shape == () and dtype.names is None and dtype.kind in "fiu"
-
-
-def _nan_problems(rows: Columns) -> list[str]:
-    bad = ~np.all([np.isfinite(rows[c]) for c in MOMENTA], axis=0)
-    share = np.count_nonzero(bad) / len(bad)
+def _nan_problems(rows: Columns, search: Search) -> list[str]:
+    momenta = [c for how in search.particles.values() for c in how.values() if isinstance(c, str)]
+    bad = np.zeros(row_count(rows), bool)
+    for column in momenta:
+        bad |= ~np.isfinite(rows[column]) if column in rows else False
+    share = np.count_nonzero(bad) / max(len(bad), 1)
     return [f"{share:.1%} of the first {len(bad)} rows have NaN momenta"] if share > 0.5 else []
 
 
-def _recorded(opened: uproot.ReadOnlyDirectory, trees: Sequence[str]) -> dict[str, float]:
+def _recorded(opened: File) -> dict[str, float]:
     """What the file says of itself: our metadata tree, or basf2's FileMetaData (release 09 on)."""
-    if "metadata" in trees:
-        tree = opened["metadata"]
-        names = [b.name for b in tree.branches if _is_number(b)]
-        if tree.num_entries == 1:
-            return {n: float(a[0]) for n, a in tree.arrays(names, library="np").items()}
-    if "persistent" in trees:
-        tree = opened["persistent"]
-        for key in tree.iterkeys():
-            if key.rsplit("/", 1)[-1] == "m_mcEvents":
-                events = int(np.sum(tree[key].array(library="np")))
-                return {"n_generated": float(events)} if events > 0 else {}
+    if "metadata" in opened.tables:
+        tree = opened.table("metadata")
+        names = [name for name in tree.names if tree.problem(name) is None]
+        if tree.n_entries == 1:
+            return {name: float(tree.read(name, 0, 1)[0]) for name in names}
+    if "persistent" in opened.tables:
+        events = generated_by_basf2(opened, "persistent")
+        return {"n_generated": float(events)} if events > 0 else {}
     return {}

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from analysis.config.mistakes import REFUSED
 from analysis.inputs.rows import BEAM_TOLERANCE_GEV, Peak, RowCounts, physical_range
 from selection.beams import Beams
-from selection.masses import same_mass, signed_root
-from selection.published_widths import published_width
+from selection.masses import same_mass
+from selection.search import Search
 
 if TYPE_CHECKING:
     from analysis.config.mistakes import Mistake
@@ -49,22 +49,25 @@ class Finding:
         return self.name in REFUSED
 
 
-def row_findings(dataset: str, found: RowCounts, beams: Beams, *, cause: str) -> Iterator[Finding]:
+def row_findings(
+    dataset: str, found: RowCounts, beams: Beams, search: Search, *, cause: str
+) -> Iterator[Finding]:
     """What the rows of one data set cannot be; `cause`: what most probably went wrong."""
     hint = f"; {cause}" if cause else ""
-    for muon, rows in found.off_shell.items():
+    for particle, rows in found.off_shell.items():
         if rows > FEW_ROWS * found.finite:
+            mass = float(search.particles[particle]["mass"])
             yield Finding(
                 "off_shell",
                 dataset,
-                f"E² − p² of {muon} is not the mass of a muon in {_share(rows, found.finite)} of "
-                f"the rows{hint or '; check its four columns'}",
+                f"E² − p² of {particle} is not the square of its mass, {mass:.4g} GeV, in "
+                f"{_share(rows, found.finite)} of the rows{hint or '; check its four columns'}",
             )
     if found.energies > FEW_ROWS * found.finite:
         yield Finding(
             "energies",
             dataset,
-            f"a muon has more energy than both beams, {beams.total[3]:.4g} GeV, in "
+            f"a particle has more energy than both beams, {beams.total[3]:.4g} GeV, in "
             f"{_share(found.energies, found.finite)} of the rows{hint}",
         )
     if found.other_energy > 0.5 * found.energy_told > 0:
@@ -76,13 +79,14 @@ def row_findings(dataset: str, found: RowCounts, beams: Beams, *, cause: str) ->
             f"correct `beams:` or leave these files out",
         )
     for column, rows in found.out_of_range.items():
-        low, high = physical_range(column, beams.sqrt_s_gev) or (math.nan, math.nan)
+        low, high = physical_range(search, column, beams.sqrt_s_gev) or (math.nan, math.nan)
         least, most = found.extremes[column]
         yield Finding(
             "out_of_range",
             dataset,
             f"{column} is outside {low:.3g} to {high:.4g} in {_share(rows, found.rows)} of the "
-            f"rows (from {least:g} to {most:g}); {_range_cause(column, least, most)}",
+            f"rows (from {least:g} to {most:g}); "
+            f"{_range_cause(search.columns_meaning[column].unit, least, most)}",
         )
     if found.weights and found.weights_of_one == found.weights:
         yield Finding(
@@ -100,44 +104,56 @@ def row_findings(dataset: str, found: RowCounts, beams: Beams, *, cause: str) ->
         )
 
 
-def _range_cause(column: str, least: float, most: float) -> str:
+def _range_cause(unit: str, least: float, most: float) -> str:
     if least == most or (least < -1 and least == round(least)):
         return f"if {least:g} means that it is missing, say `missing: {least:g}`"
-    if "angle" in column:
+    if unit == "rad":
         return "angles must be in rad, these look like degrees"
-    if "energy" in column:
+    if unit.startswith("GeV"):
         return "energies must be in GeV, these look like MeV"
-    return "this is no particle ID; check its branch"
+    return "check its branch"
 
 
-def peak_findings(dataset: str, mass_gev: float, peak: Peak | None) -> Iterator[Finding]:
+def peak_findings(
+    dataset: str, mass_gev: float, peak: Peak | None, search: Search
+) -> Iterator[Finding]:
     """Signal must pile up where its mass says, about as wide as it is known to be."""
     if peak is None:
         return
-    away = abs(peak.at_gev2 - mass_gev**2)
-    width = published_width(mass_gev)
-    if away > PEAK_SIGMAS * peak.sigma_gev2 or peak.sigma_gev2 > 5 * width:
+    axis = search.axis
+    expected, unit = axis.peak(mass_gev), axis.unit
+    width = published_width(search, mass_gev)
+    about = "" if width is None else f" and about {width:.2g}"
+    if abs(peak.at - expected) > PEAK_SIGMAS * peak.sigma or (width and peak.sigma > 5 * width):
         yield Finding(
             "peak",
             dataset,
-            f"peaks at {peak.at_gev2:.4g} GeV² = {float(signed_root(peak.at_gev2)):.3g} GeV with a "
-            f"width of {peak.sigma_gev2:.2g} GeV², where {mass_gev**2:.4g} GeV² and about "
-            f"{width:.2g} GeV² are expected; check the mass in the file's name, that the momenta "
-            f"are those in the lab, the order and the crossing angle of the beams",
+            f"peaks at {axis.name} = {peak.at:.4g} {unit} with a width of {peak.sigma:.2g}, where "
+            f"{expected:.4g}{about} are expected for {mass_gev:g} GeV; check the mass in the "
+            f"file's name, that the momenta are those in the lab, the order and the crossing angle "
+            f"of the beams",
         )
-    elif peak.sigma_gev2 < NARROW * width:
+    elif width and peak.sigma < NARROW * width:
         yield Finding(
             "narrow_peak",
             dataset,
-            f"the recoil peak is {peak.sigma_gev2:.2g} GeV² wide, {width:.2g} GeV² is published: "
+            f"the peak of {axis.name} is {peak.sigma:.2g} {unit} wide, {width:.2g} is published: "
             f"are these generated instead of measured momenta?",
         )
-    elif peak.sigma_gev2 > WIDE * width:
+    elif width and peak.sigma > WIDE * width:
         yield Finding(
             "wide_peak",
             dataset,
-            f"the recoil peak is {peak.sigma_gev2:.2g} GeV² wide, {width:.2g} GeV² is published",
+            f"the peak of {axis.name} is {peak.sigma:.2g} {unit} wide, {width:.2g} is published",
         )
+
+
+def published_width(search: Search, mass_gev: float) -> float | None:
+    """Width that others found, between the masses they give; None without any."""
+    known = search.axis.published
+    if known is None:
+        return None
+    return float(np.interp(mass_gev, known.mass_gev, known.sigma))
 
 
 def normalisation_findings(ds: Dataset, rows: float) -> Iterator[Finding]:

@@ -1,9 +1,10 @@
-"""A look at rows of an ntuple: what no momentum, energy, angle or weight of a muon pair can be.
+"""A look at rows of an ntuple: what no momentum, energy, angle or weight can be.
 
-    off shell      E^2 - p^2 of a muon outside -0.01 .. 0.03 GeV^2 (e, mu and pi lie inside)
-    energies       E of a muon above that of both beams, or negative
+    off shell      E^2 - p^2 of a particle more than 0.02 GeV^2 away from its squared mass, where
+                   the search states both (mu taken for e or pi lies inside)
+    energies       E of a particle above that of both beams, or negative
     other energy   |sqrt(s) of the row - that of the beams| > 20 MeV, where the row tells
-    out of range   an angle outside 0 .. pi, an energy outside 0 .. sqrt(s), an ID outside 0 .. 1
+    out of range   a column outside the range that the search states for it
     weights        equal to one, below zero
 
 Only counts and extremes: they add up over chunks, files and machines without rounding, so that
@@ -13,7 +14,7 @@ and never wrong.
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
@@ -22,26 +23,32 @@ import numpy.typing as npt
 
 from analysis.inputs.columns import Columns
 from selection.beams import Beams
+from selection.kernel import row_count, values_of
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
+from selection.search import Search
 
 Floats = npt.NDArray[np.float64]
 Span = tuple[float, float]
 
 BEAM_TOLERANCE_GEV = 0.020  # M_rec2 moves by 2 E_rec times that: half a window
-ON_SHELL_GEV2 = (-0.01, 0.03)
+ON_SHELL_GEV2 = 0.02
 ROUNDING = 1e-5  # of E^2, for columns of single precision
 BLOCK = 16_384  # rows; the temporary arrays of a block stay in the second-level cache
-MUONS = ("mu_plus", "mu_minus")
 
 
-def physical_range(column: str, sqrt_s_gev: float) -> Span | None:
-    """What the column of a cut can be; None for columns without such a range."""
+def physical_range(search: Search, column: str, sqrt_s_gev: float) -> Span | None:
+    """What a column can be; None for those of which the search states no range."""
+    meaning = search.columns_meaning.get(column)
+    return None if meaning is None else meaning.span(sqrt_s_gev)
+
+
+def checked_masses(search: Search) -> dict[str, float]:
+    """Particles whose energy and mass are both stated -> mass in GeV."""
     return {
-        "mu_plus_id": (0.0, 1.0),
-        "mu_minus_id": (0.0, 1.0),
-        "extra_energy": (0.0, sqrt_s_gev),
-        "photon_recoil_angle": (0.0, math.pi),
-    }.get(column)
+        name: float(how["mass"])
+        for name, how in search.particles.items()
+        if "e" in how and "mass" in how
+    }
 
 
 @dataclass(frozen=True)
@@ -49,9 +56,9 @@ class RowCounts:
     """What a look at some rows found; `+` joins several looks."""
 
     rows: int = 0
-    finite: int = 0  # rows with finite momenta
+    finite: int = 0  # rows with finite momenta of all particles
     first_candidates: int = 0
-    off_shell: Mapping[str, int] = field(default_factory=dict)  # muon -> rows
+    off_shell: Mapping[str, int] = field(default_factory=dict)  # particle -> rows
     energies: int = 0
     energy_told: int = 0  # rows that tell their sqrt(s)
     other_energy: int = 0
@@ -79,31 +86,32 @@ def _wider(a: Span | None, b: Span | None) -> Span:
     return min(s[0] for s in spans), max(s[1] for s in spans)
 
 
-def look_at(columns: Columns, beams: Beams) -> RowCounts:
+def look_at(columns: Columns, beams: Beams, search: Search) -> RowCounts:
     """Counts of all rows, block by block."""
-    n = len(columns["mu_plus_px"])
+    n = row_count(columns)
     found = RowCounts()
     for start in range(0, n, BLOCK):
         part = {name: values[start : start + BLOCK] for name, values in columns.items()}
-        found += _look_at_block(part, beams)
+        found += _look_at_block(part, beams, search)
     return found
 
 
-def _look_at_block(columns: Columns, beams: Beams) -> RowCounts:
-    n = len(columns["mu_plus_px"])
+def _look_at_block(columns: Columns, beams: Beams, search: Search) -> RowCounts:
+    n = row_count(columns)
     off_shell, wrong_energy = {}, np.zeros(n, bool)
     finite = np.ones(n, bool)
-    for muon in MUONS:
-        energy, mass2 = energy_and_mass2(columns, muon)
+    masses = checked_masses(search)
+    for particle, energy, mass2 in energies_and_masses(columns, beams, search):
         finite &= np.isfinite(mass2)
-        slack = ROUNDING * energy**2
-        low, high = ON_SHELL_GEV2
-        off_shell[muon] = int(np.count_nonzero((mass2 < low - slack) | (mass2 > high + slack)))
         wrong_energy |= (energy < 0) | (energy > beams.total[3])
+        if particle in masses:
+            allowed = ON_SHELL_GEV2 + ROUNDING * energy**2
+            apart = np.abs(mass2 - masses[particle] ** 2)
+            off_shell[particle] = int(np.count_nonzero(apart > allowed))
     sqrt_s = event_sqrt_s(columns)
     told = np.isfinite(sqrt_s) if sqrt_s is not None else np.zeros(n, bool)
     apart = np.abs(sqrt_s - beams.sqrt_s_gev) > BEAM_TOLERANCE_GEV if sqrt_s is not None else told
-    outside, extremes = _out_of_range(columns, beams.sqrt_s_gev)
+    outside, extremes = _out_of_range(columns, beams.sqrt_s_gev, search)
     weight = columns.get("weight", np.empty(0))
     candidate = columns.get("candidate")
     return RowCounts(
@@ -122,11 +130,17 @@ def _look_at_block(columns: Columns, beams: Beams) -> RowCounts:
     )
 
 
-def energy_and_mass2(columns: Columns, muon: str) -> tuple[Floats, Floats]:
-    """E [GeV] and E^2 - p^2 [GeV^2] of one muon, each (n,) in float64."""
-    px, py, pz, e = (columns[f"{muon}_{c}"].astype(np.float64) for c in ("px", "py", "pz", "e"))
-    with np.errstate(invalid="ignore", over="ignore"):
-        return e, e * e - px * px - py * py - pz * pz
+def energies_and_masses(
+    columns: Columns, beams: Beams, search: Search
+) -> list[tuple[str, Floats, Floats]]:
+    """Particle, E [GeV] and E^2 - p^2 [GeV^2], each (n,), of those whose columns are there."""
+    names = [
+        name
+        for name, how in search.particles.items()
+        if all(c in columns for c in how.values() if isinstance(c, str))
+    ]
+    found = values_of(search, columns, beams, [f"{n}.{x}" for n in names for x in ("E", "mass2")])
+    return list(zip(names, found[::2], found[1::2], strict=True))
 
 
 def event_sqrt_s(columns: Columns) -> Floats | None:
@@ -138,10 +152,12 @@ def event_sqrt_s(columns: Columns) -> Floats | None:
     return None if found is None else found.astype(np.float64)
 
 
-def _out_of_range(columns: Columns, sqrt_s: float) -> tuple[dict[str, int], dict[str, Span]]:
+def _out_of_range(
+    columns: Columns, sqrt_s: float, search: Search
+) -> tuple[dict[str, int], dict[str, Span]]:
     counts, extremes = {}, {}
     for name, values in columns.items():
-        span = physical_range(name, sqrt_s)
+        span = physical_range(search, name, sqrt_s)
         if span is None:
             continue
         slack = 1e-3 * (span[1] - span[0])
@@ -151,39 +167,34 @@ def _out_of_range(columns: Columns, sqrt_s: float) -> tuple[dict[str, int], dict
     return counts, extremes
 
 
-def recoil_mass2(columns: Columns, beams: Beams) -> Floats:
-    """M_rec2 (n,) by plain arithmetic: a look needs no compiled code."""
-    beam = [np.asarray(part) for part in beams.total]
-    if all(name in columns for name in BEAM_COLUMNS):
-        beam = [columns[name].astype(np.float64) for name in BEAM_COLUMNS]
-    px, py, pz, e = (
-        beam[i] - sum(columns[f"{muon}_{c}"].astype(np.float64) for muon in MUONS)
-        for i, c in enumerate(("px", "py", "pz", "e"))
-    )
-    return e * e - px * px - py * py - pz * pz
+def axis_values(columns: Columns, beams: Beams, search: Search) -> Floats:
+    """The axis (n,) of some rows; a look needs no compiled code."""
+    return values_of(search, columns, beams, [search.axis.name])[0]
 
 
-def likely_cause(columns: Columns, beams: Beams) -> str:
+def likely_cause(columns: Columns, beams: Beams, search: Search) -> str:
     """What most probably went wrong with momenta that are off shell or too large; may be empty."""
-    energy = np.concatenate([columns[f"{muon}_e"] for muon in MUONS]).astype(np.float64)
+    energy = np.concatenate([e for _, e, _ in energies_and_masses(columns, beams, search)])
     energy = energy[np.isfinite(energy)]
     if energy.size and 1e2 < np.median(energy) < 1e3 * beams.total[3]:
         return "the momenta look like MeV; they must be GeV"
-    for part in ("px", "py", "pz", "e"):
-        swapped = dict(columns)
-        names = [f"{muon}_{part}" for muon in MUONS]
-        swapped[names[0]], swapped[names[1]] = columns[names[1]], columns[names[0]]
-        if _share_off_shell(swapped, beams) < 0.01:
-            return f"with {names[0]} and {names[1]} exchanged all is right"
-    for muon in MUONS:
+    checked = [search.particles[name] for name in checked_masses(search)]
+    for one, other in itertools.combinations(checked, 2):
+        for part in ("px", "py", "pz", "e"):
+            a, b = str(one[part]), str(other[part])
+            swapped = {**columns, a: columns[b], b: columns[a]}
+            if _share_off_shell(swapped, beams, search) < 0.01:
+                return f"with {a} and {b} exchanged all is right"
+    for how in checked:
         for part in ("px", "py", "pz"):
-            if np.array_equal(columns[f"{muon}_e"], columns[f"{muon}_{part}"]):
-                return f"{muon}_e and {muon}_{part} hold the same numbers"
+            e, p = str(how["e"]), str(how[part])
+            if np.array_equal(columns[e], columns[p]):
+                return f"{e} and {p} hold the same numbers"
     return ""
 
 
-def _share_off_shell(columns: Columns, beams: Beams) -> float:
-    found = look_at(columns, beams)
+def _share_off_shell(columns: Columns, beams: Beams, search: Search) -> float:
+    found = look_at(columns, beams, search)
     return max(found.off_shell.values()) / max(found.rows, 1)
 
 
@@ -191,15 +202,18 @@ def _share_off_shell(columns: Columns, beams: Beams) -> float:
 class Peak:
     """Where rows pile up, and how wide: the length of the shortest interval with 38 % of them."""
 
-    at_gev2: float
-    sigma_gev2: float
+    at: float
+    sigma: float
     n_rows: int
 
 
-def peak_of(mass2_gev2: Floats, *, min_rows: int = 100) -> Peak | None:
-    """The peak of M_rec2 (n,); None with too few rows. Its tail, radiation, does not move it."""
-    x = np.sort(mass2_gev2[np.isfinite(mass2_gev2)])
-    inside = round(0.3829 * len(x))  # of a Gaussian within half a sigma of its middle
+def peak_of(axis: Floats, *, per_event: float = 1.0, min_rows: int = 100) -> Peak | None:
+    """The peak of the axis (n,); None with too few rows. Its tail, radiation, does not move it.
+
+    per_event: candidates of an event, of which one is the right one.
+    """
+    x = np.sort(axis[np.isfinite(axis)])
+    inside = round(0.3829 * len(x) / per_event)  # of a Gaussian within half a sigma of its middle
     if len(x) < min_rows or inside < 2:
         return None
     length = x[inside:] - x[:-inside]

@@ -73,7 +73,8 @@ def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Datas
         "provenance": ("Provenance", _provenance(run, origin)),
     }
     about = (
-        f"e⁺e⁻ → μ⁺μ⁻ Z′(invisible), {config.luminosity_inv_fb:g} fb⁻¹ at "
+        f"{config.definition.title or config.definition.name}, "
+        f"{config.luminosity_inv_fb:g} fb⁻¹ at "
         f"√s = {config.beams.sqrt_s_gev:.2f} GeV · {config.settings.plots.text}"
     )
     html = page(f"Run {run.name}", sections, head=paragraph(about, "about"))

@@ -18,6 +18,7 @@ from analysis.inputs.file_report import inspect_file
 from analysis.select.chunks import Chunk
 from analysis.select.process import SelectionError
 from analysis.select.skim import read_shard
+from selection.keys import row_keys
 from selection.ntuple import KEY_COLUMNS
 
 if TYPE_CHECKING:
@@ -70,14 +71,17 @@ def refuse_duplicates(skim: Path, datasets: Sequence[Dataset], chunks: Sequence[
         if ds.duplicates_allowed:
             continue
         shards = [skim / chunk.shard for chunk in chunks if chunk.dataset == ds.name]
-        keys = [read_shard(shard, ["key"])["key"].to_numpy() for shard in shards]
+        keys = [
+            row_keys(t["key"].to_numpy(), t["candidate"].to_numpy())
+            for t in (read_shard(shard, ["key", "candidate"]) for shard in shards)
+        ]
         together = np.sort(np.concatenate(keys)) if keys else np.empty(0, np.uint64)
         repeats = np.unique(together[1:][together[1:] == together[:-1]])
         if not repeats.size:
             continue
         rows = [
             np.stack([t[name].to_numpy() for name in KEY_COLUMNS], axis=1)[
-                np.isin(t["key"].to_numpy(), repeats)
+                np.isin(row_keys(t["key"].to_numpy(), t["candidate"].to_numpy()), repeats)
             ]
             for t in (read_shard(shard, ["key", *KEY_COLUMNS]) for shard in shards)
         ]

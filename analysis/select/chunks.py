@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from coffea.processor.executor import WorkItem
-
 from analysis.run.code import code_digest
 from analysis.run.folder import digest
 from selection.beams import Beams
@@ -37,18 +35,7 @@ class Chunk:
     file_number: int  # in its data set
     missing: float | None  # number that means missing
     beams: Beams
-
-    def work_item(self) -> WorkItem:
-        return WorkItem(
-            self.dataset,
-            self.file,
-            self.tree,
-            self.start,
-            self.stop,
-            b"",
-            usermeta={"chunk": asdict(self)},
-            preload=frozenset(self.branches.values()),
-        )
+    fingerprint: str  # of the file's content
 
 
 def plan_chunks(
@@ -63,8 +50,8 @@ def plan_chunks(
     chunks = []
     for ds in datasets:
         beams, missing = config.beams_of(ds.sample), config.missing_of(ds.sample)
-        cuts = asdict(config.settings.preselection)
-        rules = digest(cuts, asdict(beams), missing, config.candidates, code)
+        search = config.definition.identity
+        rules = digest(search, asdict(beams), missing, config.candidates, code)
         for index, report in enumerate(reports[ds.name]):
             # with the index, so that a file listed twice is counted twice (and found out)
             content = (index, report.fingerprint)
@@ -83,6 +70,7 @@ def plan_chunks(
                         file_number=index,
                         missing=missing,
                         beams=beams,
+                        fingerprint=report.fingerprint,
                     )
                 )
     return chunks

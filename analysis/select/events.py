@@ -1,6 +1,6 @@
 """What is selected of some rows of an ntuple: columns in, columns of the skim and counts out.
 
-    columns -> recoil and features -> preselection -> rows that pass, cutflow, look at all rows
+    columns -> axis, features and cuts -> rows that pass, cutflow, look at all rows
 
 All that decides the content of a shard is here and in what this module imports; the name of a
 shard carries the hash of it.
@@ -18,19 +18,20 @@ import numpy.typing as npt
 from analysis.inputs.columns import Columns
 from analysis.inputs.rows import RowCounts, look_at
 from selection.beams import Beams
-from selection.features import EventKinematics, event_kinematics
+from selection.expressions import compared
+from selection.kernel import EventQuantities, event_quantities, row_count, values_of
 from selection.keys import event_keys
 from selection.ntuple import KEY_COLUMNS
 from selection.preselection import (
     CandidatePolicy,
+    Codes,
     Cutflow,
-    Preselection,
     candidate_mask,
-    cut_values,
     cutflow,
-    named_cuts,
+    passing,
+    with_candidates,
 )
-from selection.table import FEATURES, BoolArray, FloatArray
+from selection.search import Search
 
 
 @dataclass(frozen=True)
@@ -62,59 +63,55 @@ def selected_events(
     columns: Columns,
     dataset: str,
     *,
+    search: Search,
     beams: Beams,
-    preselection: Preselection,
     candidates: CandidatePolicy,
 ) -> tuple[Columns, ChunkCounts]:
     """Columns of the skim for the rows that pass, and what was counted on the way."""
-    n = len(columns["mu_plus_px"])
-    kinematics = event_kinematics(columns, beams)
-    masks = named_cuts(preselection, columns, kinematics)
-    valid = {"valid": masks.pop("valid")}
-    candidate = {"candidate": candidate_mask(columns, candidates, n)}
+    n = row_count(columns)
+    found = event_quantities(search, columns, beams)
+    code = with_candidates(found.code, candidate_mask(columns, candidates, n))
     weight = columns.get("weight", np.ones(n))
     wrong = int(np.count_nonzero(~np.isfinite(weight)))
     if wrong:
         msg = f"the weight of {wrong} rows is not a finite number"
         raise ValueError(msg)
-    passing, flow = cutflow(valid | candidate | masks, columns.get("weight", 1.0), n)
-    emptied = {}
-    if 0 in flow.raw[1:] and n:
-        emptied = _emptied(valid | candidate | masks, flow, cut_values(columns, kinematics))
-    counts = ChunkCounts(flow, look_at(columns, beams), emptied)
-    return skim_columns(dataset, columns, kinematics, passing), counts
+    flow = cutflow(code, tuple(search.cuts), columns.get("weight", 1.0))
+    emptied = _emptied(columns, beams, search, code, flow) if 0 in flow.raw[1:] and n else {}
+    counts = ChunkCounts(flow, look_at(columns, beams, search), emptied)
+    return skim_columns(dataset, columns, search, found, passing(code, len(search.cuts))), counts
 
 
 def _emptied(
-    masks: Mapping[str, BoolArray], flow: Cutflow, values: Mapping[str, FloatArray]
+    columns: Columns, beams: Beams, search: Search, code: Codes, flow: Cutflow
 ) -> dict[str, tuple[float, float]]:
     """Cut that leaves nothing -> least and largest value of what it was given."""
-    passing = np.ones(len(next(iter(masks.values()))), bool)
-    for before, after, (name, mask) in zip(flow.raw, flow.raw[1:], masks.items(), strict=False):
-        if before and not after and name in values:
-            found = values[name][passing]
+    for step, (before, after) in enumerate(zip(flow.raw, flow.raw[1:], strict=False)):
+        name = flow.names[step + 1]
+        if before and not after and name in search.cuts:
+            text = compared(search.parts.cuts[name])
+            rows = {c: values[code >= step] for c, values in columns.items()}
+            found = values_of(search, rows, beams, [text])[0] if text else np.empty(0)
             found = found[np.isfinite(found)]
             return {name: (float(found.min()), float(found.max()))} if len(found) else {}
-        passing &= mask
     return {}
 
 
 def skim_columns(
     dataset: str,
     columns: Mapping[str, npt.NDArray[np.generic]],
-    kinematics: EventKinematics,
-    passing: npt.NDArray[np.bool_],
+    search: Search,
+    found: EventQuantities,
+    keep: npt.NDArray[np.bool_],
 ) -> Columns:
     """The columns of the skim for the rows that pass."""
-    n = int(np.count_nonzero(passing))
+    n = int(np.count_nonzero(keep))
     none = np.zeros(n, np.int64)
-    keys = {k: columns[k][passing].astype(np.int64) for k in KEY_COLUMNS if k in columns}
+    keys = {k: columns[k][keep].astype(np.int64) for k in KEY_COLUMNS if k in columns}
     return {
-        "recoil_mass2_gev2": kinematics.recoil_mass2_gev2[passing],
-        **{name: kinematics.features[i][passing] for i, name in enumerate(FEATURES)},
-        "weight": columns["weight"][passing].astype(np.float64)
-        if "weight" in columns
-        else np.ones(n),
+        "axis": found.axis[keep],
+        **{name: found.features[i][keep] for i, name in enumerate(search.feature_names)},
+        "weight": columns["weight"][keep].astype(np.float64) if "weight" in columns else np.ones(n),
         "key": event_keys(dataset, keys, n),
         **{name: keys.get(name, none) for name in KEY_COLUMNS},
     }

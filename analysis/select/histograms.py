@@ -1,13 +1,15 @@
 """Histograms of selected events: spectra and features, per data set, weighted and raw.
 
-Every quantity has a `Weight()` histogram (sum of weights and of their squares) and an `Int64` one
-with the raw counts of the same bins. Weights here are those of the rows (events per 1/fb, or 1);
-normalisation and scale factors are applied by whoever reads them.
+Every quantity with bins (the axis, its root where it is a square, features) has a `Weight()`
+histogram (sum of weights and of their squares) and an `Int64` one with the raw counts. Weights here
+are those of the rows (events per 1/fb, or 1); normalisation and scale factors are applied by
+whoever reads them.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,60 +21,48 @@ import uhi.io.json
 import uproot
 
 from selection.masses import signed_root
-from selection.table import FEATURES, FloatArray
+from selection.search import Quantity, Search, math_unit
+from selection.table import FloatArray
 from selection.whole_files import replacing, write_text
 
 Histograms = dict[str, hist.Hist]  # quantity -> histogram
 
-AXES: Mapping[str, hist.axis.Regular] = {
-    "recoil_mass2": hist.axis.Regular(
-        180, -5, 85, name="recoil_mass2", label=r"$M^2_\mathrm{rec}$ [GeV$^2$/c$^4$]"
-    ),
-    "recoil_mass": hist.axis.Regular(
-        100, 0, 10, name="recoil_mass", label=r"$M_\mathrm{rec}$ [GeV/c$^2$]"
-    ),
-    "pt_thrust": hist.axis.Regular(
-        60, 0, 6, name="pt_thrust", label=r"$p_\mathrm{T}^\mathrm{thrust}(\mu)$ [GeV/c]"
-    ),
-    "pt_max_wrt_min": hist.axis.Regular(
-        60,
-        0,
-        6,
-        name="pt_max_wrt_min",
-        label=r"$p_\mathrm{T}^{\mu_\mathrm{min}}(\mu_\mathrm{max})$ [GeV/c]",
-    ),
-    "pl_max_wrt_min": hist.axis.Regular(
-        60,
-        -6,
-        6,
-        name="pl_max_wrt_min",
-        label=r"$p_\mathrm{L}^{\mu_\mathrm{min}}(\mu_\mathrm{max})$ [GeV/c]",
-    ),
-    "pt_mumu": hist.axis.Regular(60, 0, 6, name="pt_mumu", label=r"$p_\mathrm{T}(\mu\mu)$ [GeV/c]"),
-}
+
+def quantity_axes(search: Search) -> dict[str, hist.axis.Regular]:
+    """Quantity -> axis of its histogram: the axis of the search, the mass, features with bins."""
+    axis = search.axis
+    found = {axis.name: _regular(axis)}
+    if axis.squared and axis.bins is not None:
+        highest = math.ceil(math.sqrt(max(axis.bins[2], 1.0)))
+        label = f"{axis.root_label} [{math_unit('GeV/c^2')}]"
+        found[axis.mass_name] = hist.axis.Regular(100, 0, highest, name=axis.mass_name, label=label)
+    return found | {f.name: _regular(f) for f in search.features if f.bins is not None}
 
 
-def empty_histograms() -> Histograms:
+def _regular(quantity: Quantity) -> hist.axis.Regular:
+    if quantity.bins is None:
+        msg = f"{quantity.name} has no bins"
+        raise ValueError(msg)
+    return hist.axis.Regular(*quantity.bins, name=quantity.name, label=quantity.axis_text)
+
+
+def empty_histograms(search: Search) -> Histograms:
     """Weighted histograms under the name of the quantity, raw counts under `<name>_raw`."""
-    weighted = {name: hist.Hist(axis, storage=hist.storage.Weight()) for name, axis in AXES.items()}
+    axes = quantity_axes(search)
+    weighted = {name: hist.Hist(axis, storage=hist.storage.Weight()) for name, axis in axes.items()}
     raw = {
-        f"{name}_raw": hist.Hist(axis, storage=hist.storage.Int64()) for name, axis in AXES.items()
+        f"{name}_raw": hist.Hist(axis, storage=hist.storage.Int64()) for name, axis in axes.items()
     }
     return weighted | raw
 
 
-def filled_histograms(
-    mass2_gev2: FloatArray, features: FloatArray, weight: FloatArray
-) -> Histograms:
-    """mass2 (n,), features (4, n), weight (n,). M_rec2 < 0 is in the underflow of M_rec."""
-    filled = empty_histograms()
-    values = {
-        "recoil_mass2": mass2_gev2,
-        "recoil_mass": signed_root(mass2_gev2),
-        **dict(zip(FEATURES, features, strict=True)),
-    }
+def skim_histograms(skim: Mapping[str, npt.NDArray[Any]], search: Search) -> Histograms:
+    """Histograms of the columns of a shard. A negative square is in the underflow of its root."""
+    filled = empty_histograms(search)
+    weight: FloatArray = skim["weight"]
     constant = len(weight) > 0 and bool(np.all(weight == weight[0]))
-    for name, value in values.items():
+    for name in quantity_axes(search):
+        value = quantity_values(name, search, skim)
         raw = filled[f"{name}_raw"]
         raw.fill(value)
         if constant:  # n times the same weight: no second pass
@@ -84,10 +74,15 @@ def filled_histograms(
     return filled
 
 
-def skim_histograms(skim: Mapping[str, npt.NDArray[Any]]) -> Histograms:
-    """Histograms of the columns of a shard."""
-    features = np.stack([skim[name] for name in FEATURES])
-    return filled_histograms(skim["recoil_mass2_gev2"], features, skim["weight"])
+def quantity_values(
+    name: str, search: Search, columns: Mapping[str, npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    """Axis, mass or feature of rows whose columns are those of the skim."""
+    if name == search.axis.name:
+        return columns["axis"]
+    if name == search.axis.mass_name:
+        return signed_root(columns["axis"])
+    return columns[name]
 
 
 def added(left: Histograms, right: Histograms) -> Histograms:

@@ -9,25 +9,22 @@ others; a disk that is full is no loss of events and ends everything.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import coffea.util
-from coffea.processor import Runner
-
+from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution, open_executor
 from analysis.select.chunks import Chunk
 from analysis.select.events import ChunkCounts
 from analysis.select.histograms import Histograms, skim_histograms
-from analysis.select.processor import NtupleSchema, SelectEvents
-from analysis.select.skim import SCHEMA, SkimError, read_shard, shard_counts
+from analysis.select.processor import SelectEvents
+from analysis.select.skim import SkimError, read_shard, shard_counts
 from analysis.terminal.console import progress
 from selection.errors import UserError
+from selection.search import Search
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -49,20 +46,19 @@ def processed_chunks(
     execution: Execution,
 ) -> tuple[dict[str, Result], dict[str, str]]:
     """Shard -> histograms and cutflow, and for those that could not be made -> why."""
-    results = _kept(skim, chunks)
+    results = _kept(skim, chunks, config.definition)
     missing = [chunk for chunk in chunks if chunk.shard not in results]
     log.info("select: %d chunks, %d already done", len(chunks), len(results))
     if not missing:
         return results, {}
     processor = SelectEvents(
         skim=str(skim.resolve()),
-        preselection=config.settings.preselection,
+        search=config.definition,
         candidates=config.candidates,
     )
     with (
         open_executor(execution) as executor,
         _progress_on_disk([skim / chunk.shard for chunk in missing]),
-        _quick_collector(),
     ):
         out = run_chunks(executor, missing, processor)
     unwritten = [found["unwritten"] for found in out.values() if "unwritten" in found]
@@ -75,38 +71,16 @@ def processed_chunks(
     return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
 
 
-@contextlib.contextmanager
-def _quick_collector() -> Iterator[None]:
-    """Hide what is there now from the collector: a call after each chunk would take 0.2 s."""
-    gc.collect()
-    gc.freeze()
+def run_chunks(executor: Any, chunks: Sequence[Chunk], work: SelectEvents) -> dict[str, Any]:
+    """Process chunks with an executor of coffea; a chunk that failed says why."""
     try:
-        yield
+        found, _ = executor(list(chunks), work, {})
     finally:
-        gc.unfreeze()
+        open_table.cache_clear()
+    return dict(found)
 
 
-def run_chunks(executor: Any, chunks: Sequence[Chunk], processor: Any) -> dict[str, dict[str, Any]]:
-    """Process chunks with coffea; one whose file cannot be opened is missing from the result."""
-    coffea.util.coffea_console.quiet = True
-    runner = Runner(
-        executor,
-        schema=NtupleSchema,
-        metadata_cache={},
-        skipbadfiles=(Exception,),
-        processor_compression=None if type(executor).__name__ == "IterativeExecutor" else 1,
-    )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Skipping bad file|Performed attempt")
-        try:
-            return dict(runner.run([chunk.work_item() for chunk in chunks], processor)["out"])
-        except ValueError as error:
-            if "No chunks returned results" in str(error):  # every single one failed
-                return {}
-            raise
-
-
-def _kept(skim: Path, chunks: Sequence[Chunk]) -> dict[str, Result]:
+def _kept(skim: Path, chunks: Sequence[Chunk], search: Search) -> dict[str, Result]:
     """Results of shards that are already there; a damaged one is made again."""
     results = {}
     for chunk in chunks:
@@ -115,9 +89,9 @@ def _kept(skim: Path, chunks: Sequence[Chunk]) -> dict[str, Result]:
             continue
         try:
             table = read_shard(path)
-            columns = {name: table[name].to_numpy() for name in SCHEMA.names}
+            columns = {name: table[name].to_numpy() for name in table.column_names}
             counts = ChunkCounts.from_plain(shard_counts(table))
-            results[chunk.shard] = (skim_histograms(columns), counts)
+            results[chunk.shard] = (skim_histograms(columns, search), counts)
         except (SkimError, KeyError, ValueError, TypeError):
             log.warning("the skim file %s is damaged and is made again", path)
             path.unlink()

@@ -3,7 +3,7 @@
 rows          the look of `check`, now at every row of every file
 cuts          one that removes all of a signal mass, with the values it was given
 peaks         of the selected signal
-same events   in two data sets, whatever their files are called: by the 64 bits of M_rec2
+same events   in two data sets, whatever their files are called: by the 64 bits of the axis
 weights       per background: rows, events per 1/fb, N_eff, the heaviest row
 """
 
@@ -29,6 +29,7 @@ from analysis.inputs.rows import peak_of
 from analysis.run.folder import RunFolder
 from analysis.select.index import Selection, load_selection
 from analysis.select.skim import n_rows, read_shard
+from selection.table import candidates_per_event
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -61,16 +62,19 @@ def selected_findings(
     """Everything found in the selected events of a run."""
     found: list[Finding] = []
     selection = load_selection(run)
+    search = config.definition
     for ds in datasets:
         if ds.name in counts:
             beams = config.beams_of(ds.sample)
-            found += row_findings(ds.name, counts[ds.name].look, beams, cause="")
+            found += row_findings(ds.name, counts[ds.name].look, beams, search, cause="")
             found += _emptied(ds, counts[ds.name])
     masses = {ds.name: ds.mass_gev for ds in datasets if ds.kind == "signal"}
     for name, shards in shards_by_dataset(selection).items():
         if name in masses:
-            recoil = np.concatenate([_column(shard, "recoil_mass2_gev2") for shard in shards])
-            found += peak_findings(name, masses[name], peak_of(recoil))
+            axis = np.concatenate([_column(shard, "axis") for shard in shards])
+            keys = np.concatenate([_column(shard, "key") for shard in shards])
+            peak = peak_of(axis, per_event=candidates_per_event(keys.astype(np.uint64)))
+            found += peak_findings(name, masses[name], peak, search)
     found += same_event_findings(contents(selection))
     for size in sample_sizes(selection):
         if config.samples[size.sample].kind == "background":
@@ -106,7 +110,7 @@ def contents(selection: Selection, *, thinned_by: int | None = None) -> dict[str
     by = thinning(selection) if thinned_by is None else thinned_by
     found: dict[str, Bits] = {}
     for name, shards in shards_by_dataset(selection).items():
-        bits = [_column(shard, "recoil_mass2_gev2").view(np.uint64) for shard in shards]
+        bits = [_column(shard, "axis").view(np.uint64) for shard in shards]
         found[name] = np.concatenate([b[b % np.uint64(by) == 0] for b in bits])
     return found
 

@@ -1,6 +1,6 @@
 """The skim: selected events as parquet shards, one per chunk, and the event table made of them.
 
-A shard holds the recoil, the features, the weight of the row as the ntuple has it (events per
+A shard holds the axis, the features, the weight of the row as the ntuple has it (events per
 1/fb, or 1), the event's identity and, in its metadata, what was counted in the chunk.
 Normalisation and scale factors are applied when the table is read: other luminosities need no new
 selection.
@@ -21,19 +21,25 @@ import pyarrow.parquet as pq
 
 from selection.errors import UserError
 from selection.ntuple import KEY_COLUMNS
-from selection.table import FEATURES, EventTable
+from selection.table import EventTable
 from selection.whole_files import replacing
 
 COUNTS = "counts"  # in the metadata of a shard
-SCHEMA = pa.schema(
-    [
-        ("recoil_mass2_gev2", pa.float64()),
-        *((name, pa.float32()) for name in FEATURES),
-        ("weight", pa.float64()),
-        ("key", pa.uint64()),
-        *((name, pa.int64()) for name in KEY_COLUMNS),
-    ]
-)
+FIRST = [("axis", pa.float64())]
+LAST = [
+    ("weight", pa.float64()),
+    ("key", pa.uint64()),
+    *((name, pa.int64()) for name in KEY_COLUMNS),
+]
+
+
+def shard_schema(features: Sequence[str]) -> pa.Schema:
+    return pa.schema([*FIRST, *((name, pa.float32()) for name in features), *LAST])
+
+
+def stored_features(table: pa.Table) -> tuple[str, ...]:
+    """Features of a shard, by their place between axis and weight."""
+    return tuple(table.column_names[len(FIRST) : -len(LAST)])
 
 
 class SkimError(UserError):
@@ -51,13 +57,15 @@ class Part:
 
 
 def write_shard(
-    path: Path, columns: Mapping[str, npt.NDArray[np.generic]], counts: Mapping[str, Any]
+    path: Path,
+    columns: Mapping[str, npt.NDArray[np.generic]],
+    features: Sequence[str],
+    counts: Mapping[str, Any],
 ) -> None:
     """The shard is there, complete, or it is not there; `counts` of its chunk as plain values."""
     about = {COUNTS: json.dumps(counts)}
-    table = pa.table(
-        {name: columns[name] for name in SCHEMA.names}, schema=SCHEMA.with_metadata(about)
-    )
+    schema = shard_schema(features).with_metadata(about)
+    table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
     with replacing(path) as temporary:
         # floats of a continuous spectrum do not repeat: dictionaries and byte compression cost
         # more time than the bytes they save
@@ -71,7 +79,7 @@ def read_shard(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         msg = f"the skim file {path} cannot be read ({error}); delete it and run select again"
         raise SkimError(msg) from None
-    if columns is None and not table.schema.equals(SCHEMA):
+    if columns is None and not table.schema.equals(shard_schema(stored_features(table))):
         msg = (
             f"the skim file {path} has other columns than expected; delete it and run select again"
         )
@@ -94,17 +102,22 @@ def read_table(parts: Sequence[Part]) -> EventTable:
     names = tuple(dict.fromkeys(part.sample for part in parts))
     tables = [read_shard(part.shard) for part in parts]
     n = sum(len(table) for table in tables)
-    features = np.empty((len(FEATURES), n), np.float32)
-    mass2, weight, mass = np.empty(n), np.empty(n), np.empty(n)
+    stored = {stored_features(table) for table in tables} or {()}
+    if len(stored) > 1:
+        msg = f"the skim holds different features, {sorted(stored)}; delete it and run select again"
+        raise SkimError(msg)
+    (feature_names,) = stored
+    features = np.empty((len(feature_names), n), np.float32)
+    axis, weight, mass = np.empty(n), np.empty(n), np.empty(n)
     sample, key = np.empty(n, np.int16), np.empty(n, np.uint64)
     begin = 0
     for part, table in zip(parts, tables, strict=True):
         rows = slice(begin, begin + len(table))
-        for row, name in zip(features, FEATURES, strict=True):
+        for row, name in zip(features, feature_names, strict=True):
             row[rows] = table[name].to_numpy()
-        mass2[rows] = table["recoil_mass2_gev2"].to_numpy()
+        axis[rows] = table["axis"].to_numpy()
         weight[rows] = table["weight"].to_numpy() * part.normalisation
         mass[rows], sample[rows] = part.mass_gev, names.index(part.sample)
         key[rows] = table["key"].to_numpy()
         begin = rows.stop
-    return EventTable(features.T, mass2, weight, mass, sample, key, names)
+    return EventTable(features.T, axis, weight, mass, sample, key, names, feature_names)

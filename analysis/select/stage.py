@@ -28,6 +28,7 @@ from analysis.select.selected import selected_findings
 from analysis.select.skim import Part
 from analysis.terminal.console import progress
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
+from selection.search import Search
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -50,7 +51,8 @@ def select_events(
     _say_which_files_have_beams(reports)
     code = code_digest("analysis.select")
     sets = [asdict(ds) for ds in datasets]
-    stamp = digest([c.shard for c in chunks], sets, config.accept, code)
+    bins = [[q.name, q.bins] for q in (config.definition.axis, *config.definition.features)]
+    stamp = digest([c.shard for c in chunks], sets, config.accept, bins, code)
     if run.is_current("select", stamp):
         log.info("select: up to date (%d shards)", len(chunks))
         return load_selection(run)
@@ -59,7 +61,7 @@ def select_events(
     done = [chunk for chunk in chunks if chunk.shard in results]
     refuse_duplicates(run.skim, datasets, done)
     save_inputs(run, {n: {r.file: r.fingerprint for r in rs} for n, rs in reports.items()})
-    counts = _write_results(run, datasets, done, results, lost)
+    counts = _write_results(run, config.definition, datasets, done, results, lost)
     findings = selected_findings(run, config, datasets, counts)
     known = {(f.name, f.dataset) for f in findings}
     first_look = [f for f in told if (f.name, f.dataset) not in known]
@@ -88,6 +90,7 @@ def _say_which_files_have_beams(reports: Mapping[str, Sequence[FileReport]]) -> 
 
 def _write_results(
     run: RunFolder,
+    search: Search,
     datasets: Sequence[Dataset],
     chunks: Sequence[Chunk],
     results: Mapping[str, Result],
@@ -101,7 +104,7 @@ def _write_results(
     for ds in datasets:
         norm = ds.constant_weight * ds.scale / (1 - lost.get(ds.name, 0.0))
         own = [chunk for chunk in chunks if chunk.dataset == ds.name]
-        total = empty_histograms()
+        total = empty_histograms(search)
         for chunk in own:
             filled, counted = results[chunk.shard]
             total = added(total, filled)

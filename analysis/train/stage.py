@@ -73,9 +73,10 @@ def simulated_events(
         msg = "the configuration has no signal sample; training needs signal and background"
         raise TrainError(msg)
     shards = [part.shard.name for part in selection.parts if np.isfinite(part.mass_gev)]
-    stamp = digest(shards, settings, masses, code_digest("analysis.train.windows"))
+    squared = config.definition.axis.squared
+    stamp = digest(shards, settings, masses, squared, code_digest("analysis.train.windows"))
     if not run.is_current("windows", stamp):
-        save_windows(run.windows, *fit_windows(table, masses, settings))
+        save_windows(run.windows, *fit_windows(table, masses, settings, squared=squared))
         run.finish("windows", stamp, [run.windows])
     windows = load_windows(run.windows)
     trained = trained_masses(table, windows, settings)
@@ -209,13 +210,16 @@ def _save(
             sqrt_s_gev=config.beams.sqrt_s_gev,
             luminosity_inv_fb=config.luminosity_inv_fb,
             beams=asdict(config.beams),
-            preselection=asdict(config.settings.preselection),
             training={"settings": asdict(result.settings), "seed": result.seed},
             provenance=origin,
         )
         path = run.network(classifier, network)
         model = from_network(
-            net, windows=simulated.windows, trained=simulated.trained, conditions=conditions
+            net,
+            search=config.definition,
+            windows=simulated.windows,
+            trained=simulated.trained,
+            conditions=conditions,
         )
         save_model(model, path)
         files.append(path)

@@ -13,7 +13,7 @@ import numpy as np
 from analysis.run.folder import write_json
 from selection.masses import same_mass
 from selection.resolution import WidthCurve, WidthFit, fit_width, smooth_widths
-from selection.table import EventTable
+from selection.table import EventTable, candidates_per_event
 from selection.windows import MassWindows, in_own_window
 
 if TYPE_CHECKING:
@@ -23,22 +23,28 @@ log = logging.getLogger(__name__)
 
 
 def fit_windows(
-    table: EventTable, masses_gev: tuple[float, ...], settings: WindowSettings
+    table: EventTable, masses_gev: tuple[float, ...], settings: WindowSettings, *, squared: bool
 ) -> tuple[MassWindows, tuple[WidthFit, ...], WidthCurve]:
     """One window per mass from the smooth width curve."""
     fits = tuple(
-        fit_width(m, table.recoil_mass2_gev2[rows], min_events=settings.min_events)
+        fit_width(
+            m,
+            table.axis[rows],
+            squared=squared,
+            per_event=candidates_per_event(table.key[rows]),
+            min_events=settings.min_events,
+        )
         for m in masses_gev
         for rows in [same_mass(table.signal_mass_gev, m)]
     )
     curve = smooth_widths(fits)
     masses = np.array(masses_gev)
-    windows = MassWindows(masses, curve.sigma_gev2(masses), settings.n_sigma)
-    inside = in_own_window(windows, table.recoil_mass2_gev2, table.signal_mass_gev)
+    windows = MassWindows(masses, curve.sigma(masses), settings.n_sigma, squared)
+    inside = in_own_window(windows, table.axis, table.signal_mass_gev)
     log.info(
-        "windows: sigma(M2) from %.3f to %.3f GeV^2, %.1f %% of the selected signal inside",
-        windows.sigma_gev2.min(),
-        windows.sigma_gev2.max(),
+        "windows: sigma of the axis from %.3g to %.3g, %.1f %% of the selected signal inside",
+        windows.sigma.min(),
+        windows.sigma.max(),
         100 * inside.sum() / max(1, table.is_signal.sum()),
     )
     return windows, fits, curve
@@ -51,11 +57,12 @@ def save_windows(
         path,
         {
             "n_sigma": windows.n_sigma,
+            "squared": windows.squared,
             "mass_gev": windows.mass_gev.tolist(),
-            "sigma_gev2": windows.sigma_gev2.tolist(),
-            "sigma_error_gev2": curve.error_gev2(windows.mass_gev).tolist(),
-            "low_gev2": windows.low_gev2.tolist(),
-            "high_gev2": windows.high_gev2.tolist(),
+            "sigma": windows.sigma.tolist(),
+            "sigma_error": curve.error(windows.mass_gev).tolist(),
+            "low": windows.low.tolist(),
+            "high": windows.high.tolist(),
             "fits": [asdict(fit) for fit in fits],
             "curve": {
                 "coefficients": curve.coefficients.tolist(),
@@ -69,9 +76,8 @@ def save_windows(
 
 def load_windows(path: Path) -> MassWindows:
     stored = json.loads(path.read_text())
-    return MassWindows(
-        np.array(stored["mass_gev"]), np.array(stored["sigma_gev2"]), stored["n_sigma"]
-    )
+    mass, sigma = np.array(stored["mass_gev"]), np.array(stored["sigma"])
+    return MassWindows(mass, sigma, stored["n_sigma"], stored["squared"])
 
 
 def load_fits(path: Path) -> tuple[tuple[WidthFit, ...], WidthCurve]:
@@ -82,7 +88,7 @@ def load_fits(path: Path) -> tuple[tuple[WidthFit, ...], WidthCurve]:
             **{
                 **fit,
                 "parameters": tuple(fit["parameters"]),
-                "fit_range_gev2": tuple(fit["fit_range_gev2"]),
+                "fit_range": tuple(fit["fit_range"]),
             }
         )
         for fit in stored["fits"]

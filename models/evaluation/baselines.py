@@ -21,7 +21,7 @@ from models.training.training_set import TrainingSet
 
 @dataclass(frozen=True)
 class BoostedTrees:
-    """A trained booster; features (n, 4) in the order of FEATURES -> scores (n,) in (0, 1)."""
+    """A trained booster; features (n, n_features) -> scores (n,) in (0, 1)."""
 
     booster: Any
     n_rounds: int

@@ -1,14 +1,15 @@
-"""Numbers for two views of a network: output against recoil mass, and its decision surface.
+"""Numbers for two views of a network: output against mass, and its decision surface.
 
-    score map:  sum of weights in bins of (z, M_rec),  z = ln[y / (1 - y)],  M_rec = sqrt(M_rec2)
-    boundary:   y on a grid of three features at fixed pt_mumu; the surface is y = cut
+    score map:  sum of weights in bins of (z, M),  z = ln[y / (1 - y)],  M: the axis, or its root
+    boundary:   y on a grid of up to three features, the others fixed; the surface is y = cut
 
-M_rec2 < 0 (resolution) is shown at M_rec = 0. Weights of signal are 1/n_generated: every mass
+M2 < 0 (resolution) is shown at M = 0. Weights of signal are 1/n_generated: every mass
 counts the same.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from models.results import DecisionBoundary, FigureOfMerit, Floats, ScoreMap
 from models.trained import TrainedModel
-from selection.masses import same_mass, signed_root
+from selection.masses import one_of, same_mass, signed_root
 from selection.table import BoolArray, EventTable, FloatArray
 
 
@@ -31,7 +32,7 @@ class MapBins:
 
 
 def score_maps(
-    table: EventTable, logits: FloatArray, cuts: FigureOfMerit, *, bins: MapBins
+    table: EventTable, logits: FloatArray, cuts: FigureOfMerit, *, bins: MapBins, squared: bool
 ) -> tuple[ScoreMap, ScoreMap]:
     """Signal and background on the same axes; logits (n_events,), the line is `cuts.cut`.
 
@@ -44,7 +45,7 @@ def score_maps(
         span = (float(np.floor(ends[0])) - 0.5, float(np.ceil(ends[1])) + 0.5)
     x_edges = np.linspace(*span, bins.n_logit + 1)
     y_edges = np.linspace(0, bins.mass_max_gev, bins.n_mass + 1)
-    mass = np.maximum(signed_root(table.recoil_mass2_gev2), 0)
+    mass = np.maximum(signed_root(table.axis) if squared else table.axis, 0)
 
     def one(component: str, rows: BoolArray) -> ScoreMap:
         shown = np.clip(logits[rows], x_edges[0], x_edges[-1])  # none is lost
@@ -73,42 +74,59 @@ def decision_boundary(
     table: EventTable,
     mass_gev: Sequence[float],
     *,
-    pt_mumu_gev: float,
-    half_width_gev: float = 0.25,
+    free: Sequence[str],
     max_points: int = 200,
     n_grid: int = 40,
 ) -> DecisionBoundary:
-    """The network on a grid at fixed pt_mumu, with up to `max_points` events of each mass near it.
+    """The network on a grid of the free features, with up to `max_points` events of each mass.
 
-    The grid spans what the events of these masses reach there. Points are the first in order of
-    the event key: the same for any order of the table.
+    The other features are fixed at their medians over the signal shown, rounded; points are events
+    near those (within a quarter of the spread of each), the first in order of the event key: the
+    same for any order of the table. The grid spans what the points reach.
     """
-    pt_mumu = model.features.index("pt_mumu")
-    free = [i for i in range(len(model.features)) if i != pt_mumu]
-    near = np.abs(table.features[:, pt_mumu] - pt_mumu_gev) < half_width_gev
-    points, of_mass = [np.empty((0, len(free)))], [np.empty(0)]
+    at = [model.features.index(name) for name in free]
+    others = [i for i in range(len(model.features)) if i not in at]
+    shown = table.features[one_of(table.signal_mass_gev, mass_gev)]
+    middle = np.array([_rounded(shown[:, i]) for i in others])
+    reach = np.array([_spread(shown[:, i]) for i in others])
+    near = (np.abs(table.features[:, others] - middle) <= reach).all(axis=1)
+    points, of_mass = [np.empty((0, len(at)))], [np.empty(0)]
     for mass in mass_gev:
         rows = np.flatnonzero(near & same_mass(table.signal_mass_gev, mass))
         rows = rows[np.argsort(table.key[rows], kind="stable")][:max_points]
-        points.append(table.features[rows][:, free].astype(np.float64))
+        points.append(table.features[rows][:, at].astype(np.float64))
         of_mass.append(np.full(len(rows), mass))
-    low, high = model.feature_min[free], model.feature_max[free]
+    low, high = model.feature_min[at], model.feature_max[at]
     everywhere = np.concatenate(points)
     if len(everywhere) > 1:
         margin = 0.1 * np.ptp(everywhere, axis=0)
         low = np.maximum(low, everywhere.min(axis=0) - margin)
         high = np.minimum(high, everywhere.max(axis=0) + margin)
     axes = np.array([np.linspace(a, b, n_grid) for a, b in zip(low, high, strict=True)])
-    grid = np.empty((n_grid,) * len(free) + (len(model.features),))
-    grid[..., free] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    grid[..., pt_mumu] = pt_mumu_gev
+    grid = np.empty((n_grid,) * len(at) + (len(model.features),))
+    grid[..., at] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    grid[..., others] = middle
     score = model.score(grid.reshape(-1, len(model.features))).reshape(grid.shape[:-1])
     return DecisionBoundary(
-        pt_mumu_gev=pt_mumu_gev,
+        free=tuple(free),
+        fixed=tuple(model.features[i] for i in others),
+        fixed_value=middle,
         cut=model.cut,
-        axis_gev=axes,
+        grid=axes,
         score=score.astype(np.float64),
         mass_gev=np.asarray(mass_gev, dtype=np.float64),
         point_mass_gev=np.concatenate(of_mass),
-        point_gev=everywhere,
+        point=everywhere,
     )
+
+
+def _spread(values: FloatArray) -> float:
+    """A quarter of the range that holds the middle 68 % of the values."""
+    low, high = np.quantile(values, [0.16, 0.84]) if len(values) else (0.0, 0.0)
+    return float(0.25 * (high - low))
+
+
+def _rounded(values: FloatArray) -> float:
+    """The median, to two digits of the span: what stands in the figure is what was used."""
+    middle, span = (float(np.median(values)), float(np.ptp(values))) if len(values) else (0.0, 0.0)
+    return round(middle, 1 - math.floor(math.log10(span))) if span > 0 else middle

@@ -65,7 +65,7 @@ def window_events(
     """Signal in its own window and background in any window; `rows` (n_events,) restricts both."""
     chosen = np.arange(len(table)) if rows is None else np.flatnonzero(rows)
     own = hypothesis_index(windows, table.signal_mass_gev[chosen])
-    first, stop = window_span(windows, table.recoil_mass2_gev2[chosen])
+    first, stop = window_span(windows, table.axis[chosen])
 
     signal = np.flatnonzero((own >= 0) & (first <= own) & (own < stop))
     signal = signal[np.argsort(own[signal], kind="stable")]

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.errors import UserError
-from selection.table import FEATURES, BoolArray, EventTable, IntArray, validation_mask
+from selection.table import BoolArray, EventTable, IntArray, validation_mask
 from selection.windows import MassWindows, hypothesis_index, in_own_window, window_span
 
 
@@ -51,7 +51,7 @@ class GroupedEvents:
     Run r holds events start[r] .. stop[r]-1 and belongs to group[r]. A batch is one of these.
     """
 
-    features: npt.NDArray[np.float32]  # (4, n) in the order of FEATURES, GeV
+    features: npt.NDArray[np.float32]  # (n_features, n)
     weight: npt.NDArray[np.float32]  # (n,)
     group: IntArray  # (n_runs,)
     start: IntArray  # (n_runs,)
@@ -89,7 +89,7 @@ class GroupedEvents:
 class TrainingSet:
     """Events of one part (training or validation) in group order; see the module's head."""
 
-    features: npt.NDArray[np.float32]  # (4, n)
+    features: npt.NDArray[np.float32]  # (n_features, n)
     weight: npt.NDArray[np.float32]  # (n,) scaled for the split
     group_start: npt.NDArray[np.int64]  # (n_groups + 1,) group g is [group_start[g], [g + 1])
     in_window: npt.NDArray[np.float64]  # (n_masses, n_intervals) the matrix A, 0 or 1
@@ -98,9 +98,9 @@ class TrainingSet:
 
     def __post_init__(self) -> None:
         n = len(self.weight)
-        shapes = (self.features.shape, self.in_window.shape[0], len(self.group_start))
+        shapes = (self.features.shape[1:], self.in_window.shape[0], len(self.group_start))
         groups = sum(self.in_window.shape)
-        if shapes != ((len(FEATURES), n), len(self.mass_gev), groups + 1):
+        if shapes != ((n,), len(self.mass_gev), groups + 1):
             msg = (
                 f"features, in_window, group_start have inconsistent shapes {shapes} for {n} events"
             )
@@ -194,17 +194,17 @@ def event_groups(
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Group of each event (-1: not used), and the matrix A (n_masses, n_intervals)."""
     n = len(windows)
-    edges = np.unique(np.concatenate([windows.low_gev2, windows.high_gev2]))
+    edges = np.unique(np.concatenate([windows.low, windows.high]))
     # every span an event can have is met at an edge or between two neighbouring edges
     probes = np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
     first, stop = window_span(windows, probes)
     spans = np.unique((first * (n + 1) + stop)[first < stop])
     k = np.arange(n)[:, None]
     in_window = ((spans // (n + 1) <= k) & (k < spans % (n + 1))).astype(np.float64)
-    first, stop = window_span(windows, table.recoil_mass2_gev2)
+    first, stop = window_span(windows, table.axis)
     interval = np.searchsorted(spans, first * (n + 1) + stop)
     background = np.where(first < stop, n + interval, -1)
-    own = in_own_window(windows, table.recoil_mass2_gev2, table.signal_mass_gev)
+    own = in_own_window(windows, table.axis, table.signal_mass_gev)
     signal = np.where(own, hypothesis_index(windows, table.signal_mass_gev), -1)
     return np.where(table.is_signal, signal, background), in_window
 

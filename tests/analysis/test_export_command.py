@@ -17,7 +17,7 @@ pytest.importorskip("onnx")
 
 @pytest.fixture
 def net(tmp_path):
-    windows = MassWindows(np.array([1.0, 2.0]), np.array([0.2, 0.2]), 2.0)
+    windows = MassWindows(np.array([1.0, 2.0]), np.array([0.2, 0.2]), 2.0, squared=True)
     network = PunziNet(np.zeros(4), np.full(4, 5.0), seed=3)
     conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {"pt_mumu_gev": 1.0}, {}, {})
     path = tmp_path / "net-00.safetensors"

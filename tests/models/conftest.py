@@ -13,7 +13,7 @@ MASSES = np.array([0.5, 1.0, 1.5, 2.0, 2.2, 3.0])
 @pytest.fixture(scope="session")
 def toy_windows():
     """Six windows; neighbours overlap."""
-    return MassWindows(MASSES, np.full(6, 0.35), 2.0)
+    return MassWindows(MASSES, np.full(6, 0.35), 2.0, squared=True)
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def toy_table():
         features[signal, 0] += 1.0 - 0.3 * mass[signal]
         return EventTable(
             features=features.astype(np.float32),
-            recoil_mass2_gev2=mass2,
+            axis=mass2,
             weight=np.where(signal, 0.5 / n_signal, rng.exponential(3000 / n_background, n)),
             signal_mass_gev=mass,
             sample=(~signal).astype(np.int16),

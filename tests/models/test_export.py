@@ -16,7 +16,7 @@ LOW, HIGH = np.array([0, 0, -6, 1.0]), np.array([5, 6, 2, 5.0])
 
 
 def model(seed=1, steepness=1.0, hidden=(8, 4)):
-    windows = MassWindows(np.array([1.0, 2.0]), np.array([0.2, 0.2]), 2.0)
+    windows = MassWindows(np.array([1.0, 2.0]), np.array([0.2, 0.2]), 2.0, squared=True)
     net = PunziNet(LOW, HIGH, seed=seed, hidden=hidden)
     for parameter in net.parameters():
         parameter.data.mul_(steepness)

@@ -25,7 +25,7 @@ from models.trained import (
 from selection.errors import UserError
 from selection.windows import MassWindows
 
-WINDOWS = MassWindows(np.arange(0.5, 5.0, 0.5), np.full(9, 0.2), 2.0)
+WINDOWS = MassWindows(np.arange(0.5, 5.0, 0.5), np.full(9, 0.2), 2.0, squared=True)
 LOW, HIGH = np.array([0, 0, -6, 1.0]), np.array([5, 6, 2, 5.0])
 CONDITIONS = Conditions(
     classifier="punzi",
@@ -138,7 +138,7 @@ def test_a_file_gives_back_all_that_was_saved(path):
     back, sent = load_model(path), model(steepness=5.0)
     assert back.conditions == CONDITIONS
     assert (back.features, back.frame) == (sent.features, sent.frame)
-    assert np.array_equal(back.windows.low_gev2, sent.windows.low_gev2)
+    assert np.array_equal(back.windows.low, sent.windows.low)
     assert np.array_equal(back.trained, sent.trained)
 
 
@@ -249,7 +249,7 @@ def content_and_arrays(m):
         **{f"layers.{i}.weight": m.weights[i] for i in range(3)},
         **{f"layers.{i}.bias": m.biases[i] for i in range(3)},
         "feature_min": m.feature_min, "feature_max": m.feature_max,
-        "windows.mass_gev": m.windows.mass_gev, "windows.sigma_gev2": m.windows.sigma_gev2,
+        "windows.mass_gev": m.windows.mass_gev, "windows.sigma": m.windows.sigma,
         "windows.trained": m.trained,
     }  # fmt: skip
     return content, arrays

@@ -10,14 +10,14 @@ from selection.table import FEATURES, EventTable
 N = 6
 TABLE = EventTable(
     features=np.arange(4 * N, dtype=np.float32).reshape(N, 4),
-    recoil_mass2_gev2=np.arange(N) + 0.5,
+    axis=np.arange(N) + 0.5,
     weight=np.arange(N) + 10.0,
     signal_mass_gev=np.array([1.0, np.nan, 2.0, np.nan, 3.0, 0.1]),
     sample=np.arange(N, dtype=np.int16),
     key=np.arange(N, dtype=np.uint64) + np.uint64(100),
     sample_names=("a", "b"),
 )
-COLUMNS = ("features", "recoil_mass2_gev2", "weight", "signal_mass_gev", "sample", "key")
+COLUMNS = ("features", "axis", "weight", "signal_mass_gev", "sample", "key")
 
 
 @pytest.mark.parametrize("name", COLUMNS)

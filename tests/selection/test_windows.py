@@ -9,11 +9,11 @@ from hypothesis.extra.numpy import arrays
 from selection.windows import MassWindows, hypothesis_index, in_own_window, window_span
 
 MASSES = np.arange(1, 90) / 10
-WINDOWS = MassWindows(MASSES, 0.3 - 0.026 * MASSES, 2.0)
+WINDOWS = MassWindows(MASSES, 0.3 - 0.026 * MASSES, 2.0, squared=True)
 
 
 def dense(windows, mass2):
-    return (windows.low_gev2[:, None] < mass2) & (mass2 < windows.high_gev2[:, None])
+    return (windows.low[:, None] < mass2) & (mass2 < windows.high[:, None])
 
 
 @given(mass2=arrays(float, st.integers(0, 50), elements=st.floats(-5, 90)))
@@ -24,7 +24,7 @@ def test_span_is_the_definition_of_the_window(mass2):
 
 
 def test_edges_and_nan_lie_outside():
-    edges = np.concatenate([WINDOWS.low_gev2, WINDOWS.high_gev2, [np.nan]])
+    edges = np.concatenate([WINDOWS.low, WINDOWS.high, [np.nan]])
     first, stop = window_span(WINDOWS, edges)
     k = np.arange(len(WINDOWS))[:, None]
     assert np.array_equal((first <= k) & (k < stop), dense(WINDOWS, edges))
@@ -51,4 +51,4 @@ def test_a_mass_is_indexed_by_the_list_of_hypotheses():
 
 def test_windows_whose_edges_turn_back_are_refused():
     with pytest.raises(ValueError, match=r"low edges of the windows at 1 and 1\.1 GeV"):
-        MassWindows(np.array([1.0, 1.1]), np.array([0.1, 0.5]), 2.0)
+        MassWindows(np.array([1.0, 1.1]), np.array([0.1, 0.5]), 2.0, squared=True)

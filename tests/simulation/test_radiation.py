@@ -79,7 +79,7 @@ def test_radiation_moves_signal_out_of_its_window(mass):
         p = np.array(SUPERKEKB.total) - rows.seen.sum(axis=1)
         mass2 = (p[:, 3] ** 2 - (p[:, :3] ** 2).sum(1))[rows.extra_energy < 0.4]
         if isr:
-            sigma = fit_width(mass, mass2, min_events=100).sigma_gev2
+            sigma = fit_width(mass, mass2, squared=True, min_events=100).sigma
         share[isr] = np.mean(np.abs(mass2 - mass**2) < 2 * sigma)
     assert 0.69 < share[True] < 0.76
     assert 0.86 < share[False] < 0.97

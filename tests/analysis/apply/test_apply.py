@@ -35,7 +35,7 @@ from simulation.write import write_sample
 
 LOW, HIGH = np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0])
 MASSES = np.arange(1.0, 9.0)
-WINDOWS = MassWindows(MASSES, np.full(8, 0.6), 2.0)
+WINDOWS = MassWindows(MASSES, np.full(8, 0.6), 2.0, squared=True)
 ONE = Execution("iterative", 1)
 
 
@@ -118,7 +118,7 @@ def test_scores_are_those_of_the_training(samples, net, tmp_path):
         assert np.isnan(found["score"][~good]).all()
         assert np.array_equal(found["pass"], good & (score >= trained.cut))
         assert 0 < np.count_nonzero(found["pass"]) < np.count_nonzero(good)
-        assert np.array_equal(found["recoil_mass2"], kinematics.recoil_mass2_gev2)
+        assert np.array_equal(found["recoil_mass2"], kinematics.axis)
         for name, feature in zip(FEATURES, kinematics.features, strict=True):
             assert np.array_equal(found[name], feature)
 
@@ -152,7 +152,7 @@ def test_root_reads_the_friend_of_a_chain(samples, net, tmp_path):
 
 @given(mass2=arrays(float, st.integers(0, 60), elements=st.floats(-5, 90) | st.just(np.nan)))
 def test_windows_of_an_entry_are_the_windows_that_hold_it(mass2):
-    edges = np.concatenate([WINDOWS.low_gev2, WINDOWS.high_gev2])
+    edges = np.concatenate([WINDOWS.low, WINDOWS.high])
     mass2 = np.concatenate([mass2, edges, np.nextafter(edges, 0), np.nextafter(edges, 99)])
     first, last = inclusive_span(WINDOWS, mass2)
     begin, stop = window_span(WINDOWS, mass2)

@@ -218,10 +218,10 @@ def test_fitted_peak_has_as_many_events_as_its_histogram(evaluated):
     run, config, _, simulated = evaluated
     results = run_results(run, config, simulated)
     record = peak_fit_record(results.fits[2], simulated.windows, simulated.table)
-    width = record.edges_gev2[1] - record.edges_gev2[0]
-    total = np.trapezoid(record.curve, record.curve_gev2) / width
+    width = record.edges[1] - record.edges[0]
+    total = np.trapezoid(record.curve, record.curve_at) / width
     assert total == pytest.approx(record.content.sum(), rel=1e-3)
-    below = record.curve_gev2 < record.mass_gev**2 - record.sigma_gev2
+    below = record.curve_at < record.mass_gev**2 - record.sigma
     assert record.core[below] == pytest.approx(record.curve[below], rel=1e-6)  # no tail there
     assert (record.core <= record.curve * (1 + 1e-9)).all()
 

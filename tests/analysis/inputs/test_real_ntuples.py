@@ -98,7 +98,7 @@ def test_a_tree_in_a_folder_of_the_file_is_found(tmp_path, columns):
     text = HEAD + signal(masses="[2]")
     by_itself = selected(text, tmp_path, "one")
     named = selected(text + "tree: ntuples/events\n", tmp_path, "two")
-    assert np.array_equal(by_itself.recoil_mass2_gev2, named.recoil_mass2_gev2)
+    assert np.array_equal(by_itself.axis, named.axis)
     assert len(named) > 300
 
 
@@ -142,11 +142,11 @@ def test_a_sample_may_have_its_own_names_tree_and_beams(tmp_path, save, columns)
     table = selected(text, tmp_path)
     from selection.features import event_kinematics
 
-    theirs = table.recoil_mass2_gev2[table.sample == 1]
+    theirs = table.axis[table.sample == 1]
     columns_ = {**other, "mu_plus_px": other["p1x"]}
-    expected = event_kinematics(columns_, Beams(electron_energy_gev=7.01)).recoil_mass2_gev2
+    expected = event_kinematics(columns_, Beams(electron_energy_gev=7.01)).axis
     assert np.isin(theirs, expected).all()
-    assert not np.isin(theirs, event_kinematics(columns_, SUPERKEKB).recoil_mass2_gev2).any()
+    assert not np.isin(theirs, event_kinematics(columns_, SUPERKEKB).axis).any()
 
 
 def test_a_file_without_a_tree_says_what_it_holds(tmp_path, columns):

@@ -44,7 +44,7 @@ def run_select(folder, run_path, changes=(), **how):
 
 
 def same(one, other):
-    for name in ("features", "recoil_mass2_gev2", "weight", "signal_mass_gev", "sample", "key"):
+    for name in ("features", "axis", "weight", "signal_mass_gev", "sample", "key"):
         a, b = (np.ascontiguousarray(getattr(t[0], name)).tobytes() for t in (one, other))
         assert a == b, name
     assert one[1:] == other[1:]
@@ -84,10 +84,10 @@ def test_selected_events_are_those_of_a_plain_reading(small_inputs, expected):
         found = event_kinematics({k: a[k] for k in MOMENTA}, SUPERKEKB)
         theta = np.degrees(np.arccos(found.recoil_costheta))
         keep = (theta > 33) & (theta < 124) & (found.features[3] > 1) & (a["extra_energy"] < 0.4)
-        rows.append((found.recoil_mass2_gev2[keep], a["weight"][keep] * 50))
+        rows.append((found.axis[keep], a["weight"][keep] * 50))
     mass2, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
     background = ~table.is_signal
-    assert np.array_equal(table.recoil_mass2_gev2[background], mass2)
+    assert np.array_equal(table.axis[background], mass2)
     assert np.array_equal(table.weight[background], weight)
     assert np.all(table.weight[table.is_signal] == 1 / 1200)
 
@@ -314,6 +314,6 @@ def test_every_file_is_read_by_its_own_branches(own_inputs, save, columns, tmp_p
     assert [len(table) > 500 for table in found] == [True, True]
     for i, table in enumerate(found):
         beams = other if f"background_{i}.root" == beams_in else SUPERKEKB
-        expected = event_kinematics(columns(2000, seed=50 + i, run=i), beams).recoil_mass2_gev2
-        apart = np.abs(table.recoil_mass2_gev2[:, None] - expected).min(axis=1)
+        expected = event_kinematics(columns(2000, seed=50 + i, run=i), beams).axis
+        apart = np.abs(table.axis[:, None] - expected).min(axis=1)
         assert apart.max() < 1e-9

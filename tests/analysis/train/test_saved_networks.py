@@ -35,7 +35,7 @@ def test_models_carry_the_conditions_of_their_training(evaluated):
         assert model.conditions.beams == asdict(config.beams)
         assert model.conditions.preselection == asdict(config.settings.preselection)
         assert model.conditions.training["seed"] == config.settings.training.seed + i
-        assert np.array_equal(model.windows.sigma_gev2, simulated.windows.sigma_gev2)
+        assert np.array_equal(model.windows.sigma, simulated.windows.sigma)
         assert model.windows.n_sigma == config.settings.windows.n_sigma
 
 
@@ -69,11 +69,11 @@ def test_the_punzi_net_begins_as_the_bce_net_of_its_number(evaluated):
 def test_windows_come_back_as_they_were_saved(evaluated):
     run, config, _, simulated = evaluated
     windows = load_windows(run.windows)
-    for name in ("mass_gev", "sigma_gev2", "low_gev2", "high_gev2"):
+    for name in ("mass_gev", "sigma", "low", "high"):
         assert np.array_equal(getattr(windows, name), getattr(simulated.windows, name))
     fits, curve = load_fits(run.windows)
     assert [fit.mass_gev for fit in fits] == [1, 2, 3, 4, 5]
-    assert np.allclose(curve.sigma_gev2(windows.mass_gev), windows.sigma_gev2, rtol=1e-12)
+    assert np.allclose(curve.sigma(windows.mass_gev), windows.sigma, rtol=1e-12)
     signal = simulated.table.signal_mass_gev
     assert [fit.n_events for fit in fits] == [int(np.sum(signal == m)) for m in range(1, 6)]
     assert windows.n_sigma == config.settings.windows.n_sigma

@@ -10,7 +10,9 @@ from selection.table import EventTable
 from selection.windows import MassWindows, in_own_window
 
 LUMINOSITY_INV_FB, A, B_CL = 50.0, 3.0, 1.28155
-WINDOWS = MassWindows(np.array([1.0, 1.2, 1.4, 2.5]), np.array([0.2, 0.2, 0.25, 0.2]), 2.0)
+WINDOWS = MassWindows(
+    np.array([1.0, 1.2, 1.4, 2.5]), np.array([0.2, 0.2, 0.25, 0.2]), 2.0, squared=True
+)
 
 
 def sigma_min(efficiency, background):
@@ -24,7 +26,7 @@ def event_table(mass2, mass, weight):
     n = len(mass2)
     return EventTable(
         features=np.zeros((n, 4), np.float32),
-        recoil_mass2_gev2=np.asarray(mass2, float),
+        axis=np.asarray(mass2, float),
         weight=np.asarray(weight, float),
         signal_mass_gev=np.asarray(mass, float),
         sample=np.zeros(n, np.int16),
@@ -35,9 +37,7 @@ def event_table(mass2, mass, weight):
 
 def brute_force(table, score, cut, extra=0.0):
     """sigma_min of every window at every cut of `cut`, from the definition: (n_cuts, n_windows)."""
-    inside = (table.recoil_mass2_gev2 > WINDOWS.low_gev2[:, None]) & (
-        table.recoil_mass2_gev2 < WINDOWS.high_gev2[:, None]
-    )
+    inside = (table.axis > WINDOWS.low[:, None]) & (table.axis < WINDOWS.high[:, None])
     own = inside & (np.abs(table.signal_mass_gev - WINDOWS.mass_gev[:, None]) < 1e-6)
     background = inside & ~table.is_signal
     passed = score >= np.asarray(cut)[:, None]
@@ -166,11 +166,11 @@ def test_sums_are_those_of_the_definition_and_an_event_at_the_cut_passes():
     table, score = random_events(np.random.default_rng(8))
     cut = np.array([0.1, 0.5, 0.9, float(score[0])])
     sums = window_sums(window_events(table, WINDOWS), score, cut)
-    m2 = table.recoil_mass2_gev2
+    m2 = table.axis
     own = in_own_window(WINDOWS, m2, table.signal_mass_gev)
     for k in range(len(WINDOWS)):
         passed = passes(score, cut[k])
-        inside = (WINDOWS.low_gev2[k] < m2) & (m2 < WINDOWS.high_gev2[k])
+        inside = (WINDOWS.low[k] < m2) & (m2 < WINDOWS.high[k])
         b = table.weight[passed & inside & ~table.is_signal]
         s = table.weight[passed & own & (table.signal_mass_gev == WINDOWS.mass_gev[k])]
         assert sums.background[k] == pytest.approx(b.sum())
@@ -182,5 +182,5 @@ def test_sums_are_those_of_the_definition_and_an_event_at_the_cut_passes():
 
 def test_one_more_event_weighs_what_equal_weights_weigh():
     table, _ = random_events(np.random.default_rng(9))
-    equal = event_table(table.recoil_mass2_gev2, table.signal_mass_gev, np.full(len(table), 0.07))
+    equal = event_table(table.axis, table.signal_mass_gev, np.full(len(table), 0.07))
     assert one_more_event(window_events(equal, WINDOWS)) == pytest.approx(0.07)

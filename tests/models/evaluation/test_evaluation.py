@@ -31,7 +31,7 @@ from selection.windows import MassWindows
 
 FORMULA = PunziFormula(50.0)
 QUOTING = Quoting(FORMULA)
-WINDOWS = MassWindows(np.arange(1.0, 3.01, 0.25), np.full(9, 0.25), 2.0)
+WINDOWS = MassWindows(np.arange(1.0, 3.01, 0.25), np.full(9, 0.25), 2.0, squared=True)
 N_GENERATED = 4000
 
 
@@ -44,7 +44,7 @@ def sample(rng, *, efficiency=0.5, background=30_000):
     mass2 = np.where(signal, mass**2 + rng.uniform(-0.45, 0.45, n), rng.uniform(0, 10, n))
     table = EventTable(
         features=np.zeros((n, 4), np.float32),
-        recoil_mass2_gev2=mass2,
+        axis=mass2,
         weight=np.where(signal, 1 / N_GENERATED, rng.choice([0.05, 0.1], n)),
         signal_mass_gev=mass,
         sample=np.zeros(n, np.int16),

@@ -93,14 +93,14 @@ def test_every_record_says_what_it_is(split, score):
 
 
 def test_each_split_holds_its_events_and_stands_for_all(table, toy_windows, split, held_out):
-    mass2 = table.recoil_mass2_gev2
+    mass2 = table.axis
     for part, rows, share in (
         ("training", ~held_out, 1 - HELD_OUT),
         ("validation", held_out, HELD_OUT),
     ):
         events, found = split.part(part)
         assert found == pytest.approx(share)
-        inside = (toy_windows.low_gev2[:, None] < mass2) & (mass2 < toy_windows.high_gev2[:, None])
+        inside = (toy_windows.low[:, None] < mass2) & (mass2 < toy_windows.high[:, None])
         seen = rows & ~table.is_signal & inside.any(axis=0)
         assert sorted(events.background_row) == np.flatnonzero(seen).tolist()
         assert events.background_weight == pytest.approx(
@@ -112,8 +112,8 @@ def test_each_split_holds_its_events_and_stands_for_all(table, toy_windows, spli
 
 def by_hand(table, windows, rows, share):
     """w1 = sum w^2 / sum w of the background of each window, scaled for the split."""
-    mass2 = table.recoil_mass2_gev2
-    inside = (windows.low_gev2[:, None] < mass2) & (mass2 < windows.high_gev2[:, None])
+    mass2 = table.axis
+    inside = (windows.low[:, None] < mass2) & (mass2 < windows.high[:, None])
     weight = np.where(inside & rows & ~table.is_signal, table.weight / share, 0.0)
     return (weight**2).sum(axis=1) / weight.sum(axis=1)
 
@@ -136,9 +136,9 @@ def test_cuts_are_chosen_with_one_more_event_of_the_part_they_are_chosen_on(
     """At no cut of the training events is N(B + w1) / eps smaller than at the chosen one."""
     w1 = by_hand(table, toy_windows, ~held_out, 1 - HELD_OUT)
     best = figures(split, score)["best_cut", "training"]
-    mass2, weight = table.recoil_mass2_gev2, table.weight / (1 - HELD_OUT)
+    mass2, weight = table.axis, table.weight / (1 - HELD_OUT)
     for k, mass in enumerate(toy_windows.mass_gev):
-        inside = (toy_windows.low_gev2[k] < mass2) & (mass2 < toy_windows.high_gev2[k]) & ~held_out
+        inside = (toy_windows.low[k] < mass2) & (mass2 < toy_windows.high[k]) & ~held_out
         signal = inside & (table.signal_mass_gev == mass)
         background = inside & ~table.is_signal
         reach = [

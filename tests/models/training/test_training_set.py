@@ -11,8 +11,8 @@ from selection.table import validation_mask
 
 def window_sums(table, windows):
     """eps and B by their definition, with a dense matrix."""
-    mass2 = table.recoil_mass2_gev2
-    inside = (windows.low_gev2[:, None] < mass2) & (mass2 < windows.high_gev2[:, None])
+    mass2 = table.axis
+    inside = (windows.low[:, None] < mass2) & (mass2 < windows.high[:, None])
     own = table.signal_mass_gev == windows.mass_gev[:, None]
     background = ~table.is_signal
     return (inside & own) @ table.weight, (inside & background) @ table.weight
@@ -36,10 +36,10 @@ def test_group_sums_are_window_sums_scaled_for_the_split(toy_table, toy_windows)
 
 def test_events_on_window_edges_and_outside_are_not_lost_in_a_wrong_group(toy_table, toy_windows):
     table = toy_table(n_background=200)
-    edges = np.concatenate([toy_windows.low_gev2, toy_windows.high_gev2, [-50.0, 99.0, np.nan]])
-    mass2 = table.recoil_mass2_gev2.copy()
+    edges = np.concatenate([toy_windows.low, toy_windows.high, [-50.0, 99.0, np.nan]])
+    mass2 = table.axis.copy()
     mass2[-len(edges) :] = edges
-    table = replace(table, recoil_mass2_gev2=mass2)
+    table = replace(table, axis=mass2)
     data, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
     wanted = window_sums(table, toy_windows)
     for found, expected in zip(efficiency_and_background(data), wanted, strict=True):
