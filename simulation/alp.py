@@ -6,7 +6,7 @@
     a -> gamma gamma isotropic;   E = (s - m_a^2) / (2 sqrt_s) of the recoil photon
 
 sigma goes as g^2 exactly; the samples are made for g = 1e-3 / GeV, 118 fb at small masses. The
-width g^2 m^3 / (64 pi) is then below 1e-5 GeV and the flight below 1 mm: both are left out.
+width g^2 m^3 / (64 pi) is then below 1e-5 GeV and the flight from 0.2 GeV on below 1 mm: no effect.
 Radiation off the beams goes along s' = s (1 - z) (simulation.radiation), up to s' = m_a^2. Not
 modelled: photon fusion e+ e- -> e+ e- a.
 """

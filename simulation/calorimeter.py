@@ -1,6 +1,6 @@
 """Three photons in a Belle II-like calorimeter.
 
-    sigma_E / E = 0.00066 / E (+) 0.0081 / E^(1/4) (+) 0.0134       E in GeV (Belle II TDR, 9.1)
+    sigma_E / E = 0.00066 / E (+) 0.0081 / E^(1/4) (+) 0.0134      E in GeV (Belle: the same crystals)
                   one photon in ten has lost a share of its energy: exponential, mean 0.03
     sigma_theta = 4 mrad / sqrt(E) (+) 1.5 mrad,   sigma_phi = sigma_theta / sin(theta)
     seen with 1 - photon_missed (simulation.detector), by the true energy and direction
@@ -9,8 +9,8 @@
     loose preselection: three photons above 0.5 GeV, no fourth one,
                         0.85 sqrt_s < M(3 gamma) < 1.05 sqrt_s
 
-Lab frame, GeV, rad. The loss and the angles are our choice, of the size that Belle II quotes. As in
-simulation.detector, for background the efficiencies are factors of the weight, for signal hit or
+Lab frame, GeV, rad. Energies: Belle, Nucl. Instrum. Meth. A479 (2002) 117. The loss, the angles and
+the size of a cluster are our choice. As in simulation.detector, for background the efficiencies are factors of the weight, for signal hit or
 miss. Photons of an event are ordered by their measured energy: the order holds no truth.
 """
 
@@ -144,7 +144,9 @@ def three_photons(
     none). Events of weight 0 are skipped.
     """
     seen, kept = np.zeros((len(momenta), 3, 3)), np.zeros(len(momenta))
-    _respond(rng, momenta, weight, lab_matrix(beams), beams.sqrt_s_gev, hit_or_miss, seen, kept)
+    to_lab, root = lab_matrix(beams), beams.sqrt_s_gev
+    k = np.ascontiguousarray(momenta)
+    _respond(rng, k, weight, to_lab, root, hit_or_miss, seen, kept)
     rows = np.flatnonzero(kept)
     order = np.argsort(-seen[rows, :, 0], axis=1)
     ordered = np.take_along_axis(seen[rows], order[:, :, None], axis=1)
