@@ -1,6 +1,6 @@
 """Three photons in a Belle II-like calorimeter.
 
-    sigma_E / E = 0.00066 / E (+) 0.0081 / E^(1/4) (+) 0.0134      E in GeV (Belle: the same crystals)
+    sigma_E / E = 0.00066 / E (+) 0.0081 / E^(1/4) (+) 0.0134      E in GeV (Belle, same crystals)
                   one photon in ten has lost a share of its energy: exponential, mean 0.03
     sigma_theta = 4 mrad / sqrt(E) (+) 1.5 mrad,   sigma_phi = sigma_theta / sin(theta)
     seen with 1 - photon_missed (simulation.detector), by the true energy and direction
@@ -9,9 +9,10 @@
     loose preselection: three photons above 0.5 GeV, no fourth one,
                         0.85 sqrt_s < M(3 gamma) < 1.05 sqrt_s
 
-Lab frame, GeV, rad. Energies: Belle, Nucl. Instrum. Meth. A479 (2002) 117. The loss, the angles and
-the size of a cluster are our choice. As in simulation.detector, for background the efficiencies are factors of the weight, for signal hit or
-miss. Photons of an event are ordered by their measured energy: the order holds no truth.
+Lab frame, GeV, rad. Energies: Belle, Nucl. Instrum. Meth. A479 (2002) 117; the loss, the angles
+and the size of a cluster are our choice. As in simulation.detector, for background the efficiencies
+are factors of the weight, for signal hit or miss. Photons of an event are ordered by their measured
+energy: the order holds no truth.
 """
 
 from __future__ import annotations
