@@ -27,7 +27,7 @@ from analysis.config.samples import Signal
 from analysis.inputs.datasets import filled
 from analysis.terminal.console import progress
 from analysis.terminal.interrupts import interrupts_held
-from simulation.recipe import Recipe, SimulationError
+from simulation.recipe import SIGNALS, Recipe, SimulationError
 from simulation.write import SampleSummary, recorded_recipe, write_sample
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def simulate_samples(config_path: Path, *, workers: int, scale: float, overwrite
     process = {path: recipe.process for recipe, path in files}
     for name in dict.fromkeys(process.values()):
         here = [m for m in made if process[m.path] == name and m.rows]
-        if here and name != "signal":
+        if here and name not in SIGNALS:
             rate = sum(m.sum_of_weights_inv_fb for m in here)
             squares = sum(m.sum_of_weights_inv_fb**2 / m.n_eff for m in here)
             log.info(

@@ -20,6 +20,8 @@ RECIPES = (
     Recipe("taupair", 500_000, 1),
     Recipe("mumugamma", 200_000, 1),
     Recipe("eemumu", 500_000, 1),
+    Recipe("alp", 20_000, 1, mass_gev=2.0),
+    Recipe("threegamma", 500_000, 1),
 )
 
 
@@ -38,7 +40,7 @@ def main(scale: float) -> None:
         seconds, sample = timed(Recipe(**{**settings, "n_generated": n}))
         w = sample.rows.weight
         n_eff = w.sum() ** 2 / (w**2).sum()
-        name = base.process if base.mass_gev is None else f"signal {base.mass_gev} GeV"
+        name = base.process if base.mass_gev is None else f"{base.process} {base.mass_gev} GeV"
         rate = n / seconds, len(w) / seconds, n_eff / seconds
         print(
             f"{name:<18}{first:>10.1f}"

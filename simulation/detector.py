@@ -191,12 +191,6 @@ def reconstruct(
     return Reconstructed(seen[rows], true[rows], extra, theta, nearest, kept[rows], rows)
 
 
-def joined(parts: list[Reconstructed]) -> Reconstructed:
-    """All rows of several blocks, in order."""
-    names = Reconstructed.__dataclass_fields__
-    return Reconstructed(**{n: np.concatenate([getattr(p, n) for p in parts]) for n in names})
-
-
 def smeared_sqrt_s(
     rng: np.random.Generator, n: int, *, beams: Beams, spread_gev: float
 ) -> FloatArray:

@@ -7,7 +7,7 @@ mass and exactly n_generated unweighted events; a background sample may be split
 of n_generated tried points each, whose weights add up to the rate of the sample.
 
 `max_rows` thins the rows of a background file to about that many of nearly equal weight: many tries
-and few rows keep the largest weight small.
+and few rows keep the largest weight small. An event of three photons has three rows.
 
 The spread of sqrt(s) widens M2_rec by 2 E_rec delta, E_rec the energy recoiling. SuperKEKB's
 5.3 MeV alone would give 0.093 GeV^2 at 8.6 GeV, more than the published width of the Belle II
@@ -25,8 +25,17 @@ import numpy as np
 from selection.beams import MUON_MASS_GEV, SUPERKEKB, Beams
 from selection.errors import UserError
 
-Process = Literal["signal", "taupair", "mumugamma", "eemumu"]
-PROCESS_CODE: dict[Process, int] = {"signal": 1, "taupair": 2, "mumugamma": 3, "eemumu": 4}
+Process = Literal["signal", "taupair", "mumugamma", "eemumu", "alp", "threegamma"]
+PROCESS_CODE: dict[Process, int] = {
+    "signal": 1,
+    "taupair": 2,
+    "mumugamma": 3,
+    "eemumu": 4,
+    "alp": 5,
+    "threegamma": 6,
+}
+SIGNALS: tuple[Process, ...] = ("signal", "alp")
+THREE_PHOTONS: tuple[Process, ...] = ("alp", "threegamma")  # the others are two muons
 
 
 class SimulationError(UserError):
@@ -52,7 +61,7 @@ class Recipe:
         if self.process not in get_args(Process):
             msg = f"no process {self.process!r}; known: {', '.join(get_args(Process))}"
             raise SimulationError(msg)
-        if self.max_rows is not None and (self.max_rows < 1 or self.process == "signal"):
+        if self.max_rows is not None and (self.max_rows < 1 or self.process in SIGNALS):
             msg = f"{self.process}: max_rows = {self.max_rows} must be positive, none for signal"
             raise SimulationError(msg)
         if self.n_generated < 1 or self.seed < 0 or not 0 <= self.part < self.parts:
@@ -64,20 +73,23 @@ class Recipe:
         if not 0 <= self.sqrt_s_spread_gev < 0.1:
             msg = f"sqrt_s_spread_gev = {self.sqrt_s_spread_gev} must lie between 0 and 0.1 GeV"
             raise SimulationError(msg)
-        if self.process == "signal":
+        if self.process in SIGNALS:
             self._check_mass()
         elif self.mass_gev is not None:
             msg = f"{self.process} has no mass_gev (found {self.mass_gev}); only signal has one"
             raise SimulationError(msg)
 
     def _check_mass(self) -> None:
-        limit = self.beams.sqrt_s_gev - 2 * MUON_MASS_GEV - 6 * self.sqrt_s_spread_gev
+        beside = 0.0 if self.process in THREE_PHOTONS else 2 * MUON_MASS_GEV
+        limit = self.beams.sqrt_s_gev - beside - 6 * self.sqrt_s_spread_gev
         mass = self.mass_gev
         if mass is None or not isfinite(mass) or not 0 < mass < limit:
-            msg = f"signal needs 0 < mass_gev < {limit:.2f} GeV (the threshold), found {mass}"
+            msg = (
+                f"{self.process} needs 0 < mass_gev < {limit:.2f} GeV (the threshold), found {mass}"
+            )
             raise SimulationError(msg)
         if self.parts != 1:
-            msg = f"signal has one file per mass; found parts = {self.parts}, set it to 1"
+            msg = f"{self.process} has one file per mass; found parts = {self.parts}, set it to 1"
             raise SimulationError(msg)
 
     @property

@@ -1,8 +1,8 @@
-"""From a recipe to the rows of its ntuple: generator, detector, loose preselection.
+"""From a recipe to the events of its ntuple: generator, detector, loose preselection.
 
     signal       a draw is accepted with probability w / w_max until n_generated are accepted;
                  weight = sigma / n_generated                             events per fb^-1
-    background   row of stratum k: weight = w / (n_k parts)               events per fb^-1
+    background   event of stratum k: weight = w / (n_k parts)               events per fb^-1
                  then, below a floor w_0, kept with probability w / w_0 at weight w_0
 
 w_max is the largest weight of a pilot run, with a margin. What lies above it is counted and must
@@ -12,19 +12,22 @@ floor removes rows that carry nothing: sums keep their expectation, N_eff per ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from selection.beams import Beams, cm_matrix
-from simulation import eemumu, mumugamma
-from simulation.detector import FloatArray, Reconstructed, joined, reconstruct, smeared_sqrt_s
+from simulation import eemumu, mumugamma, threegamma
+from simulation.alp import alp_draws
+from simulation.calorimeter import ThreePhotons, three_photons
+from simulation.detector import FloatArray, Reconstructed, reconstruct, smeared_sqrt_s
 from simulation.frames import lab_matrix
 from simulation.grid import Stratum, adapted_strata
-from simulation.recipe import Process, Recipe, SimulationError
-from simulation.signal import SignalEvents, signal_draws
+from simulation.recipe import SIGNALS, THREE_PHOTONS, Process, Recipe, SimulationError
+from simulation.signal import signal_draws
 from simulation.taupair import tau_pairs
 
 BLOCK = 100_000
@@ -32,6 +35,14 @@ PILOT = 40_000
 MARGIN = 1.15
 FLOOR = 0.6  # share of the rate carried by rows that play roulette
 
+STRATA = {
+    "eemumu": eemumu.STRATA,
+    "mumugamma": mumugamma.STRATA,
+    "threegamma": threegamma.STRATA,
+}
+
+Rows = Reconstructed | ThreePhotons
+ROWS_PER_EVENT = {Reconstructed: 1, ThreePhotons: 3}  # of the ntuple: each photon may be the recoil
 Draw = Callable[[np.random.Generator, int, FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -47,9 +58,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that pass the loose preselection, and the cross section of what was generated."""
+    """Events that pass the loose preselection, and the cross section of what was generated."""
 
-    rows: Reconstructed
+    rows: Rows
     cross_section_fb: float
     cross_section_error_fb: float
     n_tried: int
@@ -58,7 +69,7 @@ class Sample:
 def simulate(recipe: Recipe) -> Sample:
     """The sample of a recipe; the same every time."""
     rng = recipe.generator()
-    if recipe.process == "signal":
+    if recipe.process in SIGNALS:
         return _signal(recipe, rng)
     if recipe.process == "taupair":
         return _tau_pairs(recipe, rng)
@@ -69,37 +80,46 @@ def _energies(recipe: Recipe, rng: np.random.Generator, n: int) -> FloatArray:
     return smeared_sqrt_s(rng, n, beams=recipe.beams, spread_gev=recipe.sqrt_s_spread_gev)
 
 
-def _signal(recipe: Recipe, rng: np.random.Generator) -> Sample:
+def _detector_of(process: Process) -> Callable[..., Rows]:
+    return three_photons if process in THREE_PHOTONS else reconstruct
+
+
+def _signal_draws(
+    recipe: Recipe, rng: np.random.Generator, n: int
+) -> tuple[FloatArray, FloatArray]:
     mass = recipe.mass_gev or 0.0  # a signal recipe has checked its mass
+    energy = _energies(recipe, rng, n)
+    if recipe.process == "alp":
+        return alp_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
+    events = signal_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
+    return events.momenta, events.weight_fb
 
-    def draws(n: int) -> SignalEvents:
-        energy = _energies(recipe, rng, n)
-        return signal_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
 
-    pilot = draws(PILOT).weight_fb
+def _signal(recipe: Recipe, rng: np.random.Generator) -> Sample:
+    pilot = _signal_draws(recipe, rng, PILOT)[1]
     ceiling = MARGIN * pilot.max()
     weights, kept, accepted = [pilot], [], 0
     while accepted < recipe.n_generated:
         missing = recipe.n_generated - accepted
-        events = draws(int(min(BLOCK, 1.1 * missing * ceiling / pilot.mean() + 100)))
-        w = events.weight_fb
+        n = int(min(BLOCK, 1.1 * missing * ceiling / pilot.mean() + 100))
+        momenta, w = _signal_draws(recipe, rng, n)
         keep = np.flatnonzero(rng.random(len(w)) * ceiling < w)[:missing]
         accepted += len(keep)
         weights.append(w)
+        see = _detector_of(recipe.process)
         one = np.ones(len(keep))
-        kept.append(
-            reconstruct(rng, events.momenta[keep], one, beams=recipe.beams, hit_or_miss=True)
-        )
+        kept.append(see(rng, momenta[keep], one, beams=recipe.beams, hit_or_miss=True))
     w = np.concatenate(weights)
     above = np.maximum(w - ceiling, 0).sum() / w.sum()
     if above > 1e-3:
         msg = (
-            f"signal at {recipe.mass_gev} GeV: {above:.1e} of the cross section lies above the "
-            f"ceiling of the rejection (allowed 1e-3); raise simulation.samples.PILOT or MARGIN"
+            f"{recipe.process} at {recipe.mass_gev} GeV: {above:.1e} of the cross section lies "
+            f"above the ceiling of the rejection (allowed 1e-3); raise simulation.samples.PILOT "
+            f"or MARGIN"
         )
         raise SimulationError(msg)
     sigma, error = _mean(w)
-    rows = joined(kept)
+    rows = _joined(kept)
     rows = replace(rows, weight=np.full(len(rows), sigma / recipe.n_generated))
     return Sample(rows, sigma, error, len(w))
 
@@ -116,7 +136,7 @@ def _tau_pairs(recipe: Recipe, rng: np.random.Generator) -> Sample:
         )
         weights.append(pairs.cross_section_fb)
     sigma, error = _mean(np.concatenate(weights))
-    return Sample(_roulette(joined(kept), rng, recipe), sigma, error, recipe.n_generated)
+    return Sample(_roulette(_joined(kept), rng, recipe), sigma, error, recipe.n_generated)
 
 
 def _draw_of(setup: Setup) -> Draw:
@@ -129,6 +149,10 @@ def _draw_of(setup: Setup) -> Draw:
         energy = smeared_sqrt_s(rng, len(x), beams=setup.beams, spread_gev=setup.spread_gev)
         if setup.process == "eemumu":
             return eemumu.eemumu_draws(x, stratum=stratum, sqrt_s_gev=energy, to_lab=to_lab)
+        if setup.process == "threegamma":
+            return threegamma.threegamma_draws(
+                x, stratum=stratum, sqrt_s_gev=energy, isr=setup.isr, to_lab=to_lab
+            )
         return mumugamma.mumugamma_draws(
             x, stratum=stratum, sqrt_s_gev=energy, isr=setup.isr, to_cm=to_cm
         )
@@ -139,24 +163,22 @@ def _draw_of(setup: Setup) -> Draw:
 @lru_cache(maxsize=4)  # a pure function of some seconds, the same for all parts of a sample
 def _strata(setup: Setup) -> tuple[Stratum, ...]:
     """The grid adapted to what survives the detector."""
-    draw = _draw_of(setup)
+    draw, see = _draw_of(setup), _detector_of(setup.process)
 
     def survivors(rng: np.random.Generator, stratum: int, x: FloatArray) -> FloatArray:
         momenta, weight = draw(rng, stratum, x)
-        rows = reconstruct(rng, momenta, weight, beams=setup.beams, hit_or_miss=False)
+        rows = see(rng, momenta, weight, beams=setup.beams, hit_or_miss=False)
         out = np.zeros(len(x))
         out[rows.entry] = rows.weight
         return out
 
-    return adapted_strata(
-        survivors, eemumu.STRATA if setup.process == "eemumu" else mumugamma.STRATA
-    )
+    return adapted_strata(survivors, STRATA[setup.process])
 
 
 def _stratified(recipe: Recipe, rng: np.random.Generator) -> Sample:
     """Rows of a generator that draws from the unit cube of each of its strata."""
     setup = Setup(recipe.process, recipe.isr, recipe.beams, recipe.sqrt_s_spread_gev)
-    draw = _draw_of(setup)
+    draw, see = _draw_of(setup), _detector_of(recipe.process)
     kept, sigma, variance, tried = [], 0.0, 0.0, 0
     for index, stratum in enumerate(_strata(setup)):
         n_stratum = round(stratum.share * recipe.n_generated)
@@ -166,11 +188,11 @@ def _stratified(recipe: Recipe, rng: np.random.Generator) -> Sample:
             momenta, weight = draw(rng, index, x)
             weights.append(weight * jacobian)
             share = weights[-1] / (n_stratum * recipe.parts)
-            kept.append(reconstruct(rng, momenta, share, beams=recipe.beams, hit_or_miss=False))
+            kept.append(see(rng, momenta, share, beams=recipe.beams, hit_or_miss=False))
         if n_stratum > 0:
             mean, error = _mean(np.concatenate(weights))
             sigma, variance, tried = sigma + mean, variance + error**2, tried + n_stratum
-    return Sample(_roulette(joined(kept), rng, recipe), sigma, variance**0.5, tried)
+    return Sample(_roulette(_joined(kept), rng, recipe), sigma, variance**0.5, tried)
 
 
 def _blocks(n: int) -> list[int]:
@@ -196,11 +218,19 @@ def _floor(weight: FloatArray, max_rows: int | None) -> float:
     return float(carried[at - 1] / (max_rows - heavier))
 
 
-def _roulette(rows: Reconstructed, rng: np.random.Generator, recipe: Recipe) -> Reconstructed:
-    """Rows lighter than the floor survive with probability weight / floor, at the floor."""
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """All events of several blocks, in order."""
+    names = [f.name for f in fields(parts[0])]
+    whole: dict[str, Any] = {n: np.concatenate([getattr(p, n) for p in parts]) for n in names}
+    return replace(parts[0], **whole)
+
+
+def _roulette(rows: Rows, rng: np.random.Generator, recipe: Recipe) -> Rows:
+    """Events lighter than the floor survive with probability weight / floor, at the floor."""
     if len(rows) == 0:
         return rows
-    w, floor = rows.weight, _floor(rows.weight, recipe.max_rows)
+    most = recipe.max_rows and max(1, recipe.max_rows // ROWS_PER_EVENT[type(rows)])
+    w, floor = rows.weight, _floor(rows.weight, most)
     stay = rng.random(len(w)) * floor < w
-    chosen = {n: getattr(rows, n)[stay] for n in Reconstructed.__dataclass_fields__}
-    return replace(Reconstructed(**chosen), weight=np.maximum(chosen["weight"], floor))
+    chosen = {f.name: getattr(rows, f.name)[stay] for f in fields(rows)}
+    return replace(rows, **{**chosen, "weight": np.maximum(chosen["weight"], floor)})

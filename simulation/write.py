@@ -1,12 +1,16 @@
 """Samples as Belle II-style ROOT ntuples.
 
-    TTree `variables`   one row per event that passes the loose preselection (simulation.detector)
+    TTree `variables`   events that pass the loose preselection
+                        two muons (simulation.detector): one row each
+                        three photons (simulation.calorimeter): three rows each, candidate c takes
+                        the photon of rank c in energy as the recoil, the other two as the pair
     TTree `metadata`    one entry: process, n_generated, cross section, sum of weights, seed, ...
                         and `settings`, the recipe as JSON
 
 `weight` is in events per fb^-1 of the whole sample, N_eff = (sum w)^2 / sum w^2. muonID is 1 for
-every row: identification is part of the loose preselection (in the weight for background). A file
-appears under its name only when it is complete.
+every row: identification is part of the loose preselection (in the weight for background). Each
+row of an event has the weight of the event; sums and N_eff here count events. A file appears under
+its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -24,8 +28,10 @@ import uproot
 
 from selection.ntuple import DEFAULT_BRANCHES, MOMENTA, WEIGHT_BRANCH
 from selection.whole_files import replacing
-from simulation.recipe import PROCESS_CODE, Recipe, SimulationError, recipe_from
-from simulation.samples import Sample, simulate
+from simulation.calorimeter import ThreePhotons
+from simulation.detector import FloatArray, Reconstructed
+from simulation.recipe import PROCESS_CODE, SIGNALS, Recipe, SimulationError, recipe_from
+from simulation.samples import ROWS_PER_EVENT, Sample, simulate
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +39,13 @@ TREE, METADATA = "variables", "metadata"
 EXPERIMENT = 1003  # Belle II's number of run-independent simulation
 ROWS_PER_BASKET = 500_000
 
+PHOTONS = tuple(f"{r}_{part}" for r in ("hard", "soft", "recoil") for part in ("p", "theta", "phi"))
+ROLES = np.array([[1, 2, 0], [0, 2, 1], [0, 1, 2]])  # candidate -> rank of hard, soft, recoil
+
 
 @dataclass(frozen=True)
 class SampleSummary:
-    """What a written file holds; N_eff and largest weight of the rows after the loose cuts."""
+    """What a written file holds; N_eff and largest weight of the events after the loose cuts."""
 
     path: Path
     rows: int
@@ -86,7 +95,7 @@ def _write(recipe: Recipe, sample: Sample, path: Path) -> None:
     about = _metadata(recipe, sample)
     with uproot.recreate(path, compression=uproot.ZSTD(3)) as file:
         tree = file.mktree(TREE, {name: values.dtype for name, values in columns.items()})
-        for start in range(0, max(len(sample.rows), 1), ROWS_PER_BASKET):
+        for start in range(0, max(len(columns["__event__"]), 1), ROWS_PER_BASKET):
             block = slice(start, start + ROWS_PER_BASKET)
             tree.extend({name: values[block] for name, values in columns.items()})
         types = {k: "string" if isinstance(v, str) else type(v) for k, v in about.items()}
@@ -95,21 +104,13 @@ def _write(recipe: Recipe, sample: Sample, path: Path) -> None:
 
 def _columns(recipe: Recipe, sample: Sample) -> dict[str, npt.NDArray[Any]]:
     """Branch name -> column; float32 for what is measured, float64 for beams and weight."""
-    rows, n = sample.rows, len(sample.rows)
-    seen = dict(zip(MOMENTA, rows.seen.reshape(n, 8).T, strict=True))
-    true = {f"true_{k}": v for k, v in zip(MOMENTA, rows.true.reshape(n, 8).T, strict=True)}
-    mass = np.nan if recipe.mass_gev is None else recipe.mass_gev
-    single = {
-        WEIGHT_BRANCH: np.ones(n),
-        **seen,
-        "mu_plus_id": np.ones(n),
-        "mu_minus_id": np.ones(n),
-        "extra_energy": rows.extra_energy,
-        "recoil_theta": rows.recoil_theta,
-        "photon_recoil_angle": rows.photon_recoil_angle,
-        "generated_mass": np.full(n, mass),
-        **true,
-    }
+    rows, per_event = sample.rows, ROWS_PER_EVENT[type(sample.rows)]
+    n = per_event * len(rows)
+    mass = np.full(n, np.nan if recipe.mass_gev is None else recipe.mass_gev)
+    if isinstance(rows, ThreePhotons):
+        single = _photon_columns(rows, mass, is_signal=recipe.process in SIGNALS)
+    else:
+        single = _muon_columns(rows, mass)
     px, py, pz, energy = recipe.beams.total
     double = {
         "Ecms": np.full(n, recipe.beams.sqrt_s_gev),
@@ -117,19 +118,50 @@ def _columns(recipe: Recipe, sample: Sample) -> dict[str, npt.NDArray[Any]]:
         DEFAULT_BRANCHES["beam_px"]: np.full(n, px),
         DEFAULT_BRANCHES["beam_py"]: np.full(n, py),
         DEFAULT_BRANCHES["beam_pz"]: np.full(n, pz),
-        DEFAULT_BRANCHES["weight"]: rows.weight,
+        DEFAULT_BRANCHES["weight"]: np.repeat(rows.weight, per_event),
     }
     code = PROCESS_CODE[recipe.process]
+    event, candidate = np.divmod(np.arange(n), per_event)
     return {
         "__experiment__": np.full(n, EXPERIMENT, np.int32),
         "__run__": np.full(n, recipe.run, np.int32),
-        "__event__": np.arange(n, dtype=np.uint32),
+        "__event__": event.astype(np.uint32),
         "__production__": np.full(n, code, np.uint32),
-        "__candidate__": np.zeros(n, np.int32),
-        "__ncandidates__": np.ones(n, np.int32),
+        "__candidate__": candidate.astype(np.int32),
+        "__ncandidates__": np.full(n, per_event, np.int32),
+        WEIGHT_BRANCH: np.ones(n, np.float32),
         **{name: values.astype(np.float32) for name, values in single.items()},
         **{name: values.astype(np.float64) for name, values in double.items()},
         "process": np.full(n, code, np.int32),
+    }
+
+
+def _muon_columns(rows: Reconstructed, mass: FloatArray) -> dict[str, FloatArray]:
+    n = len(rows)
+    seen = dict(zip(MOMENTA, rows.seen.reshape(n, 8).T, strict=True))
+    true = {f"true_{k}": v for k, v in zip(MOMENTA, rows.true.reshape(n, 8).T, strict=True)}
+    return {
+        **seen,
+        "mu_plus_id": np.ones(n),
+        "mu_minus_id": np.ones(n),
+        "extra_energy": rows.extra_energy,
+        "recoil_theta": rows.recoil_theta,
+        "photon_recoil_angle": rows.photon_recoil_angle,
+        "generated_mass": mass,
+        **true,
+    }
+
+
+def _photon_columns(
+    rows: ThreePhotons, mass: FloatArray, *, is_signal: bool
+) -> dict[str, FloatArray]:
+    """A row for each photon as the recoil; photon 0 of a generated signal event is the true one."""
+    by_role = rows.seen[:, ROLES].reshape(-1, len(PHOTONS))
+    right = is_signal & (rows.origin == 0)
+    return {
+        **dict(zip(PHOTONS, by_role.T, strict=True)),
+        "generated_mass": mass,
+        "is_right_pair": right.ravel().astype(np.float64),
     }
 
 
@@ -157,7 +189,7 @@ def _summary(sample: Sample, path: Path) -> SampleSummary:
     total = float(w.sum())
     return SampleSummary(
         path=path,
-        rows=len(w),
+        rows=len(w) * ROWS_PER_EVENT[type(sample.rows)],
         cross_section_fb=sample.cross_section_fb,
         cross_section_error_fb=sample.cross_section_error_fb,
         n_eff=total**2 / float((w**2).sum()) if len(w) else 0.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from analysis.config.samples import Background, Data, Signal
+from analysis.config.samples import SIGNAL_PROCESSES, Background, Data, Signal
 from analysis.config.yaml_places import Place, unknown_name
 from selection.beams import Beams
 from selection.masses import one_of
@@ -127,7 +127,7 @@ def _recipe_conflicts(sample: Signal | Background | Data, used: set[str]) -> lis
             )
         )
     is_signal = isinstance(sample, Signal)
-    if is_signal != (recipe.process == "signal") or isinstance(sample, Data):
+    if is_signal != (recipe.process in SIGNAL_PROCESSES) or isinstance(sample, Data):
         found.append(("simulate", f"process {recipe.process} does not fit kind {sample.kind}"))
     elif is_signal and (recipe.n_generated or recipe.max_rows or recipe.parts != 1):
         text = "signal takes n_generated from the sample, one file per mass and no max_rows"

@@ -80,10 +80,13 @@ Generated: TypeAlias = Annotated[
 ]
 
 
+SIGNAL_PROCESSES = ("signal", "alp")  # the others are background
+
+
 class Simulate(Strict):
     """How `punzi simulate` makes the files of this sample."""
 
-    process: Literal["signal", "taupair", "mumugamma", "eemumu"]
+    process: Literal["signal", "taupair", "mumugamma", "eemumu", "alp", "threegamma"]
     seed: int = Field(ge=0, lt=2**31, description="same seed, same events")
     n_generated: int | None = Field(
         None, gt=0, description="points generated over all parts (backgrounds)"

@@ -88,6 +88,11 @@ MISTAKES = [
     ),
     (
         "luminosity_inv_fb: 450",
+        "weight: w\n    simulate: {process: alp, seed: 1, n_generated: 5}",
+        r"process alp does not fit kind background",
+    ),
+    (
+        "luminosity_inv_fb: 450",
         "weight: w\n    simulate: {process: taupair, seed: 1, n_generated: 5, parts: 2}",
         r"one local path",
     ),
