@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint mutants bench paper clean
+.PHONY: help demo alp test lint mutants bench paper clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -12,6 +12,10 @@ help:  ## show this list
 demo: $(READY)  ## simulate a small data set, run the whole analysis, leave plots and a report
 	$(BIN)/punzi simulate -c datasets.yaml
 	$(BIN)/punzi run -c datasets.yaml -r demo
+
+alp: $(READY)  ## a second search, complete: an axion-like particle in three photons
+	$(BIN)/punzi simulate -c examples/alp/datasets.yaml
+	$(BIN)/punzi run -c examples/alp/datasets.yaml -r alp
 
 test: $(READY) lint  ## check style and types, then run all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.util
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -485,11 +485,9 @@ def _compiled(source: str) -> Callable[..., None]:
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="punzi-")) / path.name
         write_text(path, source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:  # pragma: no cover
-        msg = f"the compiled search {path} cannot be loaded; remove it"
-        raise RuntimeError(msg)
-    module: ModuleType = importlib.util.module_from_spec(spec)
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    sys.modules[path.stem] = module  # numba's cache asks for it by name
     exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102  our own text, checked
     kernel: Callable[..., None] = module.kernel
     return kernel
