@@ -12,8 +12,9 @@ needed to load or score.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ class Conditions:
     beams: Mapping[str, Any]
     training: Mapping[str, Any]  # settings and seed
     provenance: Mapping[str, Any]  # versions, commit, hashes of inputs
+    candidates: str = "unique"  # which candidates of an event were trained on
 
     def __post_init__(self) -> None:
         for name in ("sqrt_s_gev", "luminosity_inv_fb"):
@@ -167,7 +169,8 @@ def mean_and_spread(
 def save_model(model: TrainedModel, path: Path | str) -> None:
     """Writes the model's file, all or nothing."""
     content = {
-        "search": model.search.plain(),
+        "search": json.dumps(model.search.plain(), ensure_ascii=False),  # as text: its order counts
+        "search_identity": model.search.identity,
         "n_layers": len(model.weights),
         "window_n_sigma": model.windows.n_sigma,
         "window_squared": model.windows.squared,
@@ -200,6 +203,20 @@ def _arrays(model: TrainedModel) -> Arrays:
     }
 
 
+def _conditions(stated: Mapping[str, Any]) -> Conditions:
+    """Every single one must be stated: a default of today never stands for a missing one."""
+    return Conditions(**{f.name: stated[f.name] for f in fields(Conditions)} | dict(stated))
+
+
+def _search(content: Mapping[str, Any]) -> Search:
+    """The definition, read by the rules of any other; its hash is that of the training."""
+    found = search_from(json.loads(content["search"]))
+    if found.identity != content["search_identity"]:
+        msg = "its search is not the one it was trained for"
+        raise ValueError(msg)
+    return found
+
+
 def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
     n_layers = content["n_layers"]
     wanted = 2 * n_layers + 5
@@ -224,6 +241,6 @@ def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
             mass, sigma, float(content["window_n_sigma"]), bool(content["window_squared"])
         ),
         trained=array("windows.trained", np.bool_),
-        conditions=Conditions(**content["conditions"]),
-        search=search_from(content["search"]),
+        conditions=_conditions(content["conditions"]),
+        search=_search(content),
     )

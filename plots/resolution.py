@@ -78,6 +78,6 @@ def width_by_mass(record: WidthsByMass, *, label: Label) -> Figure:
     ax.set_xlim(left=0)
     ax.set_xlabel(label.words.mass_text)
     ax.set_ylabel(label.words.width_text)
-    ax.legend(loc="lower left")
+    ax.legend(loc="best")
     put_label(ax, label)
     return figure

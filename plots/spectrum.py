@@ -51,7 +51,7 @@ class SignalOverlay:
     cross_section_fb: float
 
     def text(self, words: SearchWords) -> str:
-        return rf"{words.mass(self.mass_gev)}, $\sigma$ = {self.cross_section_fb:.3g} fb"
+        return rf"{words.mass(self.mass_gev)}, $\sigma$ = {self.cross_section_fb:g} fb"
 
 
 @in_style

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -108,9 +108,25 @@ def load_cut(
         sha256=tuple(hashlib.sha256(file.read_bytes()).hexdigest() for file in files),
         cut=models[0].cut if cut is None else cut,
         beams=beams if config is None else config.beams,
-        candidates="unique" if config is None else config.candidates,
+        candidates=_candidates(conditions.candidates, config, files[0]),
         missing=None if config is None else config.missing,
     )
+
+
+def _candidates(trained: str, config: Configuration | None, file: Path) -> CandidatePolicy:
+    """The policy of the training, unless the configuration states one."""
+    if trained not in get_args(CandidatePolicy):
+        msg = f"{file} has the candidate policy {trained!r}, which this version does not know"
+        raise ApplyError(msg)
+    if config is None or "candidates" not in config.model_fields_set:
+        return cast(CandidatePolicy, trained)
+    if config.candidates != trained:
+        log.warning(
+            "the configuration takes %s candidates, the model was trained on %s",
+            config.candidates,
+            trained,
+        )
+    return config.candidates
 
 
 def model_files(paths: Sequence[Path]) -> list[Path]:
@@ -154,6 +170,7 @@ def _refuse_unequal(
         "beams": a.beams == b.beams and a.sqrt_s_gev == b.sqrt_s_gev,
         "search": first.search.identity == model.search.identity,
         "classifier": a.classifier == b.classifier,
+        "candidates": a.candidates == b.candidates,
         "cut (choose one with --cut)": any_cut or a.cut == b.cut,
     }
     wrong = [name for name, equal in same.items() if not equal]

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import coffea.util
+
 from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution, open_executor
 from analysis.select.chunks import Chunk
@@ -73,6 +75,7 @@ def processed_chunks(
 
 def run_chunks(executor: Any, chunks: Sequence[Chunk], work: SelectEvents) -> dict[str, Any]:
     """Process chunks with an executor of coffea; a chunk that failed says why."""
+    coffea.util.coffea_console.quiet = True
     try:
         found, _ = executor(list(chunks), work, {})
     finally:

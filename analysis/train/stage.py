@@ -212,6 +212,7 @@ def _save(
             beams=asdict(config.beams),
             training={"settings": asdict(result.settings), "seed": result.seed},
             provenance=origin,
+            candidates=config.candidates,
         )
         path = run.network(classifier, network)
         model = from_network(
