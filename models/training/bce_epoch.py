@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from models.network import PunziNet
 from models.training.group_sums import packed, padded, padded_widths, put_back, scaling_rows
-from models.training.kernels import sgd_epoch
+from models.training.kernels import LINE, sgd_epoch
 from models.training.losses import class_weights
 from models.training.training_set import TrainingSet
 
@@ -36,9 +36,12 @@ def bce_rows(data: TrainingSet, network: PunziNet) -> npt.NDArray[np.float32]:
 
     What models/training/kernels.py reads: whole halves of cache lines, (n, 8) for four features.
     """
-    low, inverse_range = scaling_rows(network)
+    low, inverse_range = scaling_rows(network, data.features)
     n_in = padded(len(low))
-    rows = np.zeros((len(data), -(-(n_in + 2) // 8) * 8), np.float32)
+    width = -(-(n_in + 2) // 8) * 8
+    memory = np.zeros(len(data) * width + LINE, np.float32)
+    first = -memory.ctypes.data % (4 * LINE) // 4  # numpy's memory begins in the middle of a line
+    rows = memory[first : first + len(data) * width].reshape(len(data), width)
     for i in range(len(low)):
         rows[:, i] = (data.features[i] - low[i]) * inverse_range[i]
     rows[:, n_in] = bce_weights(data)

@@ -117,7 +117,7 @@ def fused_sums(
     if not np.isfinite(theta).all():
         out[:] = np.nan  # the compiled clamps would turn nan into a plausible number
     else:
-        scaling, widths = scaling_rows(network), padded_widths(network)
+        scaling, widths = scaling_rows(network, events.features), padded_widths(network)
 
         def task(part: slice) -> None:
             piece_sums(
@@ -150,13 +150,22 @@ def padded(width: int) -> int:
 
 
 def padded_widths(network: PunziNet) -> Widths:
-    """Tuples as long as the padded inputs and hidden layers (models/training/kernels.py says why)."""
+    """Tuples as long as padded inputs and hidden layers (models/training/kernels.py says why)."""
     n_in, first, second = map(padded, (network.n_features, *network.hidden))
     return (0,) * n_in, (0,) * first, (0,) * second
 
 
-def scaling_rows(network: PunziNet) -> npt.NDArray[np.float32]:
-    """(2, n_features): minimum and 1/(max - min) of the features."""
+def scaling_rows(network: PunziNet, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(2, n_features): minimum and 1/(max - min) of the features (n_features, n) of the events.
+
+    Compiled code asks nothing: events with other features than the network's end here.
+    """
+    if len(features) != network.n_features:
+        msg = (
+            f"the events have {len(features)} features, the network {network.n_features}; make the "
+            f"network from the minima and maxima of the same features"
+        )
+        raise ValueError(msg)
     low, high = network.feature_min.numpy(), network.feature_max.numpy()
     return np.stack([low, np.float32(1) / (high - low)])
 

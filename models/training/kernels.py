@@ -1,4 +1,4 @@
-"""Compiled arithmetic of the 4-h1-h2-1 tanh network: sums over events and their gradients.
+"""Compiled arithmetic of the n-h1-h2-1 tanh network: sums over events and their gradients.
 
     z = w3 tanh(W2 tanh(W1 x' + b1) + b2) + b3,  x' = (x - low) * inverse_range,  y = sigmoid(z)
     piece of events  ->  sum w q(z)  and  d(sum w q)/d theta        theta = W1, b1, W2, b2, w3, b3
@@ -10,8 +10,10 @@
 Activations of one block of events stay in the first-level cache and are used at once for the
 gradient: nothing is stored per event. float32 inside a block, float64 across blocks. numba does
 not vectorise math.tanh or math.exp, so both are written out; with them one event costs about 13 ns
-on one core. Hidden widths are padded to multiples of four with neurons whose weights are zero:
-their gradients are exactly zero, and every loop below works on four rows at a time.
+on one core with 4-8-4-1 neurons. Inputs and hidden widths are padded to multiples of four, with
+features that are zero and neurons whose weights are zero: their gradients are exactly zero, and
+every loop below works on four rows at a time. While a block is computed, the memory of the next is
+asked for: with many features each of them is a stream of its own, too short to be guessed.
 
 All compiled code is in this one file: numba's disk cache notices changes of the file a function
 is in, not of those it calls. Functions called here are inlined by force: a process that compiles
@@ -23,11 +25,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 256  # events; activations of a block of a 4-8-4-1 network fill 17 kB
+LINE = 16  # numbers in a cache line
 LANES = 32  # events; what the compiled loops take at once, the rest goes one by one
 SPINS = 2000  # looks at a number before the processor is offered to somebody else
 SCORE, BCE, ACCEPTED = 0, 1, 2
@@ -118,6 +122,28 @@ def _offsets(n_in, width1, width2):  # type: ignore[no-untyped-def]
     return b1, w2, b2, w3, w3 + width2
 
 
+def _place(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    """Address of array[at]."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+
+
+@intrinsic
+def _prefetch(_, array, at):  # type: ignore[no-untyped-def]
+    """Asks for the cache line of array[at], which may lie beyond the end; changes no number."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place = _place(context, builder, signature, arguments)
+        address = builder.bitcast(place, cgutils.voidptr_t)
+        hint = [cgutils.int32_t(n) for n in (0, 3, 1)]  # to read, keep in all caches, data
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[cgutils.int32_t] * 3])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        builder.call(prefetch, [address, *hint])
+        return context.get_dummy_value()
+
+    return types.void(array, at), code
+
+
 @njit(**_OPTIONS, forceinline=True)
 def _forward(x, theta, m, h1, h2, z, widths):  # type: ignore[no-untyped-def]
     n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
@@ -199,7 +225,7 @@ def _add_products(a, b, n_a, n_b, m, gradient, at, step_a, step_b):  # type: ign
 
 @njit(**_OPTIONS, forceinline=True)
 def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-untyped-def]
-    """Adds to gradient; d = w dq/dz; h2 is overwritten with d/d(input of layer 2)."""
+    """Adds to gradient; d = w dq/dz; h2, h1 are overwritten with d/d(input of their layer)."""
     n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
     B1, W2, B2, W3, B3 = _offsets(n_in, width1, width2)
     total = _f(0.0)
@@ -253,6 +279,7 @@ def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-unty
             gradient[to + 2] += b2
             gradient[to + 3] += b3
         return
+    # with more inputs, storing and all products in one loop are too much for the vectoriser
     for j in range(0, width1, 2):
         s0 = s1 = _f(0.0)
         for e in range(m):
@@ -277,10 +304,11 @@ def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-unty
 def piece_sums(features, weight, scaling, pieces, target, quantity, theta, widths, out):  # type: ignore[no-untyped-def]
     """out[p, 0] = sum of w q over piece p; out[p, 1:], if there, = its gradient by theta.
 
-    features (4, n), weight (n,), scaling (2, 4) = low and inverse_range, pieces (p, 2) = first
-    event and end, target (p,) 0 or 1, theta flat and padded; out (p, 1) or (p, 1 + n_parameters).
-    `widths` is a pair of tuples as long as the padded hidden layers: numba knows the length of a
-    tuple when it compiles, so every network size gets loops of fixed length, cached on disk.
+    features (n_features, n), weight (n,), scaling (2, n_features) = low and inverse_range, pieces
+    (p, 2) = first event and end, target (p,) 0 or 1, theta flat and padded; out (p, 1) or (p, 1 +
+    n_parameters). `widths` holds three tuples as long as the padded inputs and hidden layers: numba
+    knows the length of a tuple when it compiles, so every network size gets loops of fixed length,
+    cached on disk.
     """
     x, h1, h2, z, d, w, _, t = _scratch(widths, len(theta))
     t[:] = theta
@@ -295,6 +323,8 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
                     x[i, e] = features[i, at + e]
                 for e in range(m):
                     x[i, e] = (x[i, e] - low) * inverse_range
+                for e in range(0, BLOCK, LINE):
+                    _prefetch(features[i], at + BLOCK + e)
             for e in range(m):
                 w[e] = weight[at + e]
             _forward(x, t, m, h1, h2, z, widths)
@@ -324,14 +354,15 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
 def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: ignore[no-untyped-def]
     """One epoch of theta -= rate * mean over the batch of w (y - target) dz/dtheta, in place.
 
-    rows (n, 8): four scaled features, weight, target, two unused: half a cache line per event, so
-    that picking events in random order costs one memory access each. order (n,): the batches are
-    its consecutive slices of batch_size.
+    rows (n, multiple of 8): scaled and padded features, weight, target, unused; with four features
+    half a cache line, so that picking events in random order costs one memory access each, which is
+    asked for one block ahead. order (n,): the batches are its consecutive slices of batch_size.
     """
     x, h1, h2, z, d, w, target, t = _scratch(widths, len(theta))
     n_in = len(widths[0])
     t[:] = theta
     gradient = np.zeros(len(theta))
+    last = len(order) - 1
     for batch in range(0, len(order), batch_size):
         end = min(batch + batch_size, len(order))
         gradient[:] = 0.0
@@ -342,6 +373,9 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
                 for i in range(n_in):
                     x[i, e] = row[i]
                 w[e], target[e] = row[n_in], row[n_in + 1]
+                soon = rows[order[min(at + m + e, last)]]
+                for i in range(0, n_in + 2, LINE):
+                    _prefetch(soon, i)
             _forward(x, t, m, h1, h2, z, widths)
             for e in range(m):
                 d[e] = w[e] * (_ONE / (_ONE + _exp(-z[e])) - target[e])
@@ -365,6 +399,8 @@ def _add_scores(features, weight, scaling, at, m, room, widths, sums):  # type: 
             x[i, e] = low
         for e in range(full):
             x[i, e] = (x[i, e] - low) * inverse_range
+        for e in range(0, BLOCK, LINE):
+            _prefetch(features[i], at + BLOCK + e)
     for e in range(m):
         w[e] = weight[at + e]
     for e in range(m, full):
@@ -378,12 +414,6 @@ def _add_scores(features, weight, scaling, at, m, room, widths, sums):  # type: 
         d[e] = wy * (_ONE - y)
     sums[0] += total
     _backward(x, theta, full, h1, h2, d, sums[1:], widths)
-
-
-def _place(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-    """Address of array[at]."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
 
 
 @intrinsic
