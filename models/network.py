@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from selection.table import FloatArray
 
-MAX_FEATURES = 32  # beyond, activations of a block leave the cache: models/training/kernels.py
+MAX_FEATURES = 32  # up to which the compiled training is tested and measured
 
 
 class PunziNet(nn.Module):
