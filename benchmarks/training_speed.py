@@ -7,7 +7,8 @@ events) of the weights, autograd. It is given every advantage that costs it no l
 1e5 and their matrices are made once, before the clock starts. Turns alternate, so that a busy
 machine slows both; ratios are of medians, eager with one or all of torch's threads, whichever is
 faster. The limit is the time that the tanh and multiply-adds of one sweep take from registers and
-first-level cache, with no memory, no sums and no Python.
+first-level cache, with no memory, no sums and no Python. With 8 and 16 features only the fused
+forms run, beside those with four: one sweep, one epoch in batches of 1e5 and one of BCE.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ WINDOWS = MassWindows(MASSES, 0.30 - 0.025 * MASSES, 2.0, squared=True)
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
 LOSS = punzi_loss(FORMULA, power=None)
 TURN_SECONDS = 0.5
-TANH_PER_EVENT, FMA_PER_EVENT = 13, 172  # sigmoid counted as a tanh; 68 forward, 104 backward
+TANH_PER_EVENT = 13  # 8 + 4 neurons; sigmoid counted as a tanh
+FMA_PER_EVENT, FMA_PER_FEATURE = 108, 16  # 172 with four features: 68 forward, 104 backward
+FEATURE_NUMBERS = (4, 8, 16)
 
 
 def synthetic_events(n: int) -> TrainingSet:
@@ -100,8 +103,15 @@ def eager_step(
     return loss.item()
 
 
-def register_limit(n: int, pool: ThreadPoolExecutor, threads: int) -> float:
-    """Seconds for the tanh and multiply-adds of n events, all threads at work."""
+def with_features(data: TrainingSet, n_features: int) -> TrainingSet:
+    """The same events with more features, which tell nothing."""
+    more = n_features - len(data.features)
+    noise = np.random.default_rng(2).random((more, len(data)), dtype=np.float32)
+    return replace(data, features=np.concatenate([data.features, noise]))
+
+
+def register_limits(n: int, pool: ThreadPoolExecutor, threads: int) -> dict[int, float]:
+    """Number of features -> seconds for tanh and multiply-adds of n events, all threads at work."""
 
     @njit(nogil=True, fastmath=True, error_model="numpy")
     def tanh_only(x: np.ndarray, y: np.ndarray, repeat: int) -> None:
@@ -132,9 +142,11 @@ def register_limit(n: int, pool: ThreadPoolExecutor, threads: int) -> float:
             times.append(time.perf_counter() - begin)
         return min(times) / (repeat * 2048 * threads)
 
-    return n * (
-        TANH_PER_EVENT * seconds(tanh_only, 2000) + FMA_PER_EVENT * seconds(fma_only, 2000) / 32
-    )
+    tanh, fma = seconds(tanh_only, 2000), seconds(fma_only, 2000) / 32
+    return {
+        features: n * (TANH_PER_EVENT * tanh + (FMA_PER_EVENT + FMA_PER_FEATURE * features) * fma)
+        for features in FEATURE_NUMBERS
+    }
 
 
 def peak_bytes(work: Callable[[], object]) -> float:
@@ -223,6 +235,54 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
     }
 
 
+def fused_works(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable[[], object]]:
+    """The fused forms alone: sums and gradients of all events, and an epoch of each kind."""
+    network, n = fresh(data), len(data)
+    shuffled, rows = shuffled_in_groups(data, (1,)), bce_rows(data, network)
+
+    def batches() -> None:
+        fused_punzi_epoch(
+            network,
+            stratified_batches(shuffled, 100_000, (1,)),
+            lambda sums: LOSS.slopes(sums, data),
+            learning_rate=1e-4,
+            threads=threads,
+        )
+
+    return {
+        "Punzi mono": lambda: LOSS.of(group_sums(network, data.whole, over=over), data).backward(),
+        "Punzi 1e5": batches,
+        "BCE 2048": lambda: fused_bce_epoch(
+            network, rows, random_order(n, (1,)), batch_size=2048, learning_rate=1e-4
+        ),
+    }
+
+
+def by_number_of_features(data: TrainingSet, over: Map, options: argparse.Namespace) -> None:
+    """Prints seconds of the fused forms for each number of features, in turns, and the limits."""
+    works = {
+        features: fused_works(with_features(data, features), over, options.threads)
+        for features in FEATURE_NUMBERS
+    }
+    for kinds in works.values():
+        for work in kinds.values():
+            work()
+    times, limits = defaultdict(list), defaultdict(list)
+    with ThreadPoolExecutor(options.threads) as pool:
+        for _ in range(options.rounds):
+            for features, kinds in works.items():
+                for name, work in kinds.items():
+                    times[features, name].append(epoch_seconds(work))
+            for features, limit in register_limits(len(data), pool, options.threads).items():
+                limits[features].append(limit)
+    names = list(works[FEATURE_NUMBERS[0]])
+    print(f"{'features':<10}" + "".join(f"{name + ' [s]':>16}" for name in names) + "  mono/limit")
+    for features in FEATURE_NUMBERS:
+        middle = [statistics.median(times[features, name]) for name in names]
+        share = statistics.median(limits[features]) / middle[0]
+        print(f"{features:<10}" + "".join(f"{t:>16.4f}" for t in middle) + f"{share:>12.0%}")
+
+
 def warm_up() -> None:
     """Compile everything on a few events, so that neither clock nor memory counts the compiler."""
     small = synthetic_events(20_000)
@@ -297,7 +357,7 @@ def main() -> None:
                 for torch_threads in sorted({1, options.threads}) if "eager" in name else [1]:
                     torch.set_num_threads(torch_threads)
                     times[name, torch_threads].append(epoch_seconds(work))
-            limits.append(register_limit(n, pool, options.threads))
+            limits.append(register_limits(n, pool, options.threads)[4])
     print(f"{'epoch':<12}{'fused [s]':>12}{'eager [s]':>12}{'ratio':>8}{'target':>8}")
     for name, target in (("Punzi mono", 25), ("Punzi 1e5", 18), ("BCE 2048", 7)):
         fused = statistics.median(times[name, 1])
@@ -305,6 +365,8 @@ def main() -> None:
         print(f"{name:<12}{fused:>12.4f}{eager:>12.3f}{eager / fused:>8.1f}{target:>8}")
     limit, mono = statistics.median(limits), statistics.median(times["Punzi mono", 1])
     print(f"limit of a sweep {limit:.4f} s; mono reaches {limit / mono:.0%} of it (target 60%)")
+    with shared_map(options.threads) as over:
+        by_number_of_features(data, over, options)
     per_network = ensemble_seconds(data, options.threads)
     print(
         f"ensemble of 10: {per_network:.4f} s per network and epoch "

@@ -5,7 +5,8 @@
     z  = w3 h2 + b3,        y = sigmoid(z)
 
 The scaling belongs to the model: `feature_min` and `feature_max` are buffers and are saved with
-the weights, so a network is applied to raw features in the order of `selection.table.FEATURES`.
+the weights, so a network is applied to raw features, in the order it was trained with: 1 to 32 of
+them, as many as the ranges it is made from.
 z is kept apart (`logits`): scores cluster at 0 and 1, where float32 y loses what z still tells.
 """
 
@@ -20,12 +21,14 @@ from torch import Tensor, nn
 
 from selection.table import FloatArray
 
+MAX_FEATURES = 32  # up to which the compiled training is tested and measured
+
 
 class PunziNet(nn.Module):
-    """features (n, 4) in GeV -> score (n,); `hidden` gives the widths of the tanh layers."""
+    """features (n, n_features) -> score (n,); `hidden` gives the widths of the tanh layers."""
 
-    feature_min: Tensor  # (4,)
-    feature_max: Tensor  # (4,)
+    feature_min: Tensor  # (n_features,)
+    feature_max: Tensor  # (n_features,)
 
     def __init__(
         self,
@@ -38,8 +41,11 @@ class PunziNet(nn.Module):
         """With a seed the weights are drawn from it alone; without, from torch's global state."""
         super().__init__()
         low, high = np.asarray(feature_min, np.float32), np.asarray(feature_max, np.float32)
-        if low.ndim != 1 or high.shape != low.shape:
-            msg = f"feature ranges have shapes {low.shape}, {high.shape}"
+        if low.ndim != 1 or not 1 <= len(low) <= MAX_FEATURES or high.shape != low.shape:
+            msg = (
+                f"feature ranges have shapes {low.shape}, {high.shape}; expected twice the same, "
+                f"for 1 to {MAX_FEATURES} features"
+            )
             raise ValueError(msg)
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
             msg = f"feature ranges must be finite and rising, found min {low} and max {high}"
@@ -72,8 +78,13 @@ class PunziNet(nn.Module):
         """Widths of the hidden layers."""
         return tuple(layer.out_features for layer in self._linear()[:-1])
 
+    @property
+    def n_features(self) -> int:
+        """Number of inputs."""
+        return len(self.feature_min)
+
     def logits(self, features: Tensor) -> Tensor:
-        """Output before the sigmoid: (n, 4) -> (n,)."""
+        """Output before the sigmoid: (n, n_features) -> (n,)."""
         x = (features - self.feature_min) / (self.feature_max - self.feature_min)
         for layer in self.layers[:-1]:
             x = torch.tanh(layer(x))
@@ -81,5 +92,5 @@ class PunziNet(nn.Module):
         return z.squeeze(-1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Score: (n, 4) -> (n,)."""
+        """Score: (n, n_features) -> (n,)."""
         return torch.sigmoid(self.logits(features))

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from models.network import PunziNet
-from models.training.group_sums import packed, padded_widths, put_back, scaling_rows
-from models.training.kernels import sgd_epoch
+from models.training.group_sums import packed, padded, padded_widths, put_back, scaling_rows
+from models.training.kernels import LINE, sgd_epoch
 from models.training.losses import class_weights
 from models.training.training_set import TrainingSet
 
@@ -32,13 +32,20 @@ def bce_weights(data: TrainingSet) -> npt.NDArray[np.float32]:
 
 
 def bce_rows(data: TrainingSet, network: PunziNet) -> npt.NDArray[np.float32]:
-    """(n, 8): scaled features, weight, target, unused; what models/training/kernels.py reads."""
-    low, inverse_range = scaling_rows(network)
-    rows = np.zeros((len(data), 8), np.float32)
-    for i in range(4):
+    """(n, multiple of 8): scaled features padded to a multiple of four, weight, target, unused.
+
+    What models/training/kernels.py reads: whole halves of cache lines, (n, 8) for four features.
+    """
+    low, inverse_range = scaling_rows(network, data.features)
+    n_in = padded(len(low))
+    width = -(-(n_in + 2) // 8) * 8
+    memory = np.zeros(len(data) * width + LINE, np.float32)
+    first = -memory.ctypes.data % (4 * LINE) // 4  # numpy's memory begins in the middle of a line
+    rows = memory[first : first + len(data) * width].reshape(len(data), width)
+    for i in range(len(low)):
         rows[:, i] = (data.features[i] - low[i]) * inverse_range[i]
-    rows[:, 4] = bce_weights(data)
-    rows[: data.group_start[data.n_masses], 5] = 1.0  # signal groups come first
+    rows[:, n_in] = bce_weights(data)
+    rows[: data.group_start[data.n_masses], n_in + 1] = 1.0  # signal groups come first
     return rows
 
 

@@ -5,7 +5,8 @@
 
 Two forms of the same function:
 
-    fused   one sweep gives S and J = dS/dtheta (n_groups x 81 numbers); backward is dL/dS @ J.
+    fused   one sweep gives S and J = dS/dtheta (n_groups x 81 numbers at 4-8-4-1); backward is
+            dL/dS @ J.
             PunziNet with two hidden layers, float32, on the CPU.
     torch   chunks through any nn.Module with `logits`, on any device and in any precision;
             backward goes through the chunks again with dL/dS as weights. The float64 oracle.
@@ -35,6 +36,7 @@ from selection.table import IntArray
 Quantity = Literal["score", "bce", "accepted"]
 SumsBy = Literal["auto", "fused", "torch"]
 Map = Callable[..., Iterable[Any]]  # map, or threads.shared_map
+Widths = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 CHUNK = 65536  # rows; float32 weight gradients over millions of rows are wrong by percents
 TASK = 65536  # events handed to a thread at once
@@ -115,7 +117,7 @@ def fused_sums(
     if not np.isfinite(theta).all():
         out[:] = np.nan  # the compiled clamps would turn nan into a plausible number
     else:
-        scaling, widths = scaling_rows(network), padded_widths(network)
+        scaling, widths = scaling_rows(network, events.features), padded_widths(network)
 
         def task(part: slice) -> None:
             piece_sums(
@@ -142,27 +144,42 @@ def _tasks(bounds: IntArray) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges) if a < b]
 
 
-def padded_widths(network: PunziNet) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Two tuples as long as the padded hidden layers (models/training/kernels.py says why)."""
-    first, second = (-(-width // 4) * 4 for width in network.hidden)
-    return (0,) * first, (0,) * second
+def padded(width: int) -> int:
+    """The next multiple of four: inputs and neurons are computed four at a time."""
+    return -(-width // 4) * 4
 
 
-def scaling_rows(network: PunziNet) -> npt.NDArray[np.float32]:
-    """(2, 4): minimum and 1/(max - min) of the features."""
+def padded_widths(network: PunziNet) -> Widths:
+    """Tuples as long as padded inputs and hidden layers (models/training/kernels.py says why)."""
+    n_in, first, second = map(padded, (network.n_features, *network.hidden))
+    return (0,) * n_in, (0,) * first, (0,) * second
+
+
+def scaling_rows(network: PunziNet, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(2, n_features): minimum and 1/(max - min) of the features (n_features, n) of the events.
+
+    Compiled code asks nothing: events with other features than the network's end here.
+    """
+    if len(features) != network.n_features:
+        msg = (
+            f"the events have {len(features)} features, the network {network.n_features}; make the "
+            f"network from the minima and maxima of the same features"
+        )
+        raise ValueError(msg)
     low, high = network.feature_min.numpy(), network.feature_max.numpy()
     return np.stack([low, np.float32(1) / (high - low)])
 
 
-def _padded(shapes: Sequence[torch.Size]) -> list[tuple[int, ...]]:
-    first, second = (-(-shapes[at][0] // 4) * 4 for at in (0, 2))
-    return [(first, 4), (first,), (second, first), (second,), (1, second), (1,)]
+def _padded_shapes(shapes: Sequence[torch.Size]) -> list[tuple[int, ...]]:
+    n_in, first, second = map(padded, (shapes[0][1], shapes[0][0], shapes[2][0]))
+    return [(first, n_in), (first,), (second, first), (second,), (1, second), (1,)]
 
 
 def packed(parameters: Sequence[Tensor]) -> npt.NDArray[np.float32]:
     """W1, b1, W2, b2, w3, b3 as one flat vector, every layer padded with zeros."""
     parts = []
-    for parameter, shape in zip(parameters, _padded([p.shape for p in parameters]), strict=True):
+    shapes = _padded_shapes([p.shape for p in parameters])
+    for parameter, shape in zip(parameters, shapes, strict=True):
         block = parameter.detach().numpy()
         if block.shape != shape:
             block = np.zeros(shape, np.float32)
@@ -174,10 +191,10 @@ def packed(parameters: Sequence[Tensor]) -> npt.NDArray[np.float32]:
 def unpacked(theta: npt.NDArray[Any], shapes: Sequence[torch.Size]) -> list[Tensor]:
     """A flat padded vector as float32 tensors of the given shapes."""
     flat, parts, at = theta.astype(np.float32), [], 0
-    for shape, padded in zip(shapes, _padded(shapes), strict=True):
-        size = math.prod(padded)
-        block = flat[at : at + size].reshape(padded)[tuple(map(slice, shape))]
-        parts.append(torch.from_numpy(block.copy() if shape != padded else block))
+    for shape, stored in zip(shapes, _padded_shapes(shapes), strict=True):
+        size = math.prod(stored)
+        block = flat[at : at + size].reshape(stored)[tuple(map(slice, shape))]
+        parts.append(torch.from_numpy(block.copy() if shape != stored else block))
         at += size
     return parts
 
@@ -223,7 +240,7 @@ class _Chunked(torch.autograd.Function):
 def _chunks(
     events: GroupedEvents, network: nn.Module
 ) -> Iterable[tuple[npt.NDArray[np.int64], Tensor, Tensor]]:
-    """Group (m,), weight (m,) and features (m, 4) of at most CHUNK consecutive events."""
+    """Group (m,), weight (m,) and features (m, n_features) of at most CHUNK consecutive events."""
     like = next(network.parameters())
     pieces = events.pieces
     length = pieces.bounds[:, 1] - pieces.bounds[:, 0]

@@ -1,4 +1,4 @@
-"""Compiled arithmetic of the 4-h1-h2-1 tanh network: sums over events and their gradients.
+"""Compiled arithmetic of the n-h1-h2-1 tanh network: sums over events and their gradients.
 
     z = w3 tanh(W2 tanh(W1 x' + b1) + b2) + b3,  x' = (x - low) * inverse_range,  y = sigmoid(z)
     piece of events  ->  sum w q(z)  and  d(sum w q)/d theta        theta = W1, b1, W2, b2, w3, b3
@@ -10,8 +10,10 @@
 Activations of one block of events stay in the first-level cache and are used at once for the
 gradient: nothing is stored per event. float32 inside a block, float64 across blocks. numba does
 not vectorise math.tanh or math.exp, so both are written out; with them one event costs about 13 ns
-on one core. Hidden widths are padded to multiples of four with neurons whose weights are zero:
-their gradients are exactly zero, and every loop below works on four rows at a time.
+on one core with 4-8-4-1 neurons. Inputs and hidden widths are padded to multiples of four, with
+features that are zero and neurons whose weights are zero: their gradients are exactly zero, and
+every loop below works on four rows at a time. While a block is computed, the memory of the next is
+asked for: with many features each of them is a stream of its own, too short to be guessed.
 
 All compiled code is in this one file: numba's disk cache notices changes of the file a function
 is in, not of those it calls. Functions called here are inlined by force: a process that compiles
@@ -23,11 +25,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 256  # events; activations of a block of a 4-8-4-1 network fill 17 kB
+LINE = 16  # numbers in a cache line
 LANES = 32  # events; what the compiled loops take at once, the rest goes one by one
 SPINS = 2000  # looks at a number before the processor is offered to somebody else
 SCORE, BCE, ACCEPTED = 0, 1, 2
@@ -87,7 +91,7 @@ def _log1p(u):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _scratch(width1, width2, n_theta):  # type: ignore[no-untyped-def]
+def _scratch(widths, n_theta):  # type: ignore[no-untyped-def]
     """x', h1, h2, z, d, w, target of one block, and theta: views of one allocation.
 
     Compiled loops ask at run time whether their arrays overlap and go another way, with other
@@ -95,11 +99,12 @@ def _scratch(width1, width2, n_theta):  # type: ignore[no-untyped-def]
     therefore copied here before anything is computed from them, or results would depend on where
     the memory happens to be.
     """
-    rows = 4 + width1 + width2
+    n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
+    rows = n_in + width1 + width2
     memory = np.zeros((rows + 4) * BLOCK + n_theta, _f)
-    x = memory[: 4 * BLOCK].reshape(4, BLOCK)
-    h1 = memory[4 * BLOCK : (4 + width1) * BLOCK].reshape(width1, BLOCK)
-    h2 = memory[(4 + width1) * BLOCK : rows * BLOCK].reshape(width2, BLOCK)
+    x = memory[: n_in * BLOCK].reshape(n_in, BLOCK)
+    h1 = memory[n_in * BLOCK : (n_in + width1) * BLOCK].reshape(width1, BLOCK)
+    h2 = memory[(n_in + width1) * BLOCK : rows * BLOCK].reshape(width2, BLOCK)
     z = memory[rows * BLOCK : (rows + 1) * BLOCK]
     d = memory[(rows + 1) * BLOCK : (rows + 2) * BLOCK]
     w = memory[(rows + 2) * BLOCK : (rows + 3) * BLOCK]
@@ -108,21 +113,43 @@ def _scratch(width1, width2, n_theta):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _offsets(width1, width2):  # type: ignore[no-untyped-def]
+def _offsets(n_in, width1, width2):  # type: ignore[no-untyped-def]
     """Where b1, W2, b2, w3 and b3 begin in theta."""
-    b1 = 4 * width1
+    b1 = n_in * width1
     w2 = b1 + width1
     b2 = w2 + width1 * width2
     w3 = b2 + width2
     return b1, w2, b2, w3, w3 + width2
 
 
+def _place(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    """Address of array[at]."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+
+
+@intrinsic
+def _prefetch(_, array, at):  # type: ignore[no-untyped-def]
+    """Asks for the cache line of array[at], which may lie beyond the end; changes no number."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        place = _place(context, builder, signature, arguments)
+        address = builder.bitcast(place, cgutils.voidptr_t)
+        hint = [cgutils.int32_t(n) for n in (0, 3, 1)]  # to read, keep in all caches, data
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[cgutils.int32_t] * 3])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        builder.call(prefetch, [address, *hint])
+        return context.get_dummy_value()
+
+    return types.void(array, at), code
+
+
 @njit(**_OPTIONS, forceinline=True)
-def _forward(x, theta, m, h1, h2, z, rows1, rows2):  # type: ignore[no-untyped-def]
-    width1, width2 = len(rows1), len(rows2)
-    B1, W2, B2, W3, B3 = _offsets(width1, width2)
+def _forward(x, theta, m, h1, h2, z, widths):  # type: ignore[no-untyped-def]
+    n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
+    B1, W2, B2, W3, B3 = _offsets(n_in, width1, width2)
     for j in range(0, width1, 4):
-        p, q, r, s = 4 * j, 4 * j + 4, 4 * j + 8, 4 * j + 12
+        p, q, r, s = n_in * j, n_in * (j + 1), n_in * (j + 2), n_in * (j + 3)
         p0, p1, p2, p3, pb = theta[p], theta[p + 1], theta[p + 2], theta[p + 3], theta[B1 + j]
         q0, q1, q2, q3, qb = theta[q], theta[q + 1], theta[q + 2], theta[q + 3], theta[B1 + j + 1]
         r0, r1, r2, r3, rb = theta[r], theta[r + 1], theta[r + 2], theta[r + 3], theta[B1 + j + 2]
@@ -133,6 +160,18 @@ def _forward(x, theta, m, h1, h2, z, rows1, rows2):  # type: ignore[no-untyped-d
             h1[j + 1, e] = qb + q0 * x0 + q1 * x1 + q2 * x2 + q3 * x3
             h1[j + 2, e] = rb + r0 * x0 + r1 * x1 + r2 * x2 + r3 * x3
             h1[j + 3, e] = sb + s0 * x0 + s1 * x1 + s2 * x2 + s3 * x3
+        for i in range(4, n_in, 4):
+            p, q, r, s = p + 4, q + 4, r + 4, s + 4
+            p0, p1, p2, p3 = theta[p], theta[p + 1], theta[p + 2], theta[p + 3]
+            q0, q1, q2, q3 = theta[q], theta[q + 1], theta[q + 2], theta[q + 3]
+            r0, r1, r2, r3 = theta[r], theta[r + 1], theta[r + 2], theta[r + 3]
+            s0, s1, s2, s3 = theta[s], theta[s + 1], theta[s + 2], theta[s + 3]
+            for e in range(m):
+                x0, x1, x2, x3 = x[i, e], x[i + 1, e], x[i + 2, e], x[i + 3, e]
+                h1[j, e] += p0 * x0 + p1 * x1 + p2 * x2 + p3 * x3
+                h1[j + 1, e] += q0 * x0 + q1 * x1 + q2 * x2 + q3 * x3
+                h1[j + 2, e] += r0 * x0 + r1 * x1 + r2 * x2 + r3 * x3
+                h1[j + 3, e] += s0 * x0 + s1 * x1 + s2 * x2 + s3 * x3
     for j in range(width1):
         for e in range(m):
             h1[j, e] = _tanh(h1[j, e])
@@ -155,10 +194,40 @@ def _forward(x, theta, m, h1, h2, z, rows1, rows2):  # type: ignore[no-untyped-d
 
 
 @njit(**_OPTIONS, forceinline=True)
-def _backward(x, theta, m, h1, h2, d, gradient, rows1, rows2):  # type: ignore[no-untyped-def]
-    """Adds to gradient; d = w dq/dz; h2 is overwritten with d/d(input of layer 2)."""
-    width1, width2 = len(rows1), len(rows2)
-    B1, W2, B2, W3, B3 = _offsets(width1, width2)
+def _add_products(a, b, n_a, n_b, m, gradient, at, step_a, step_b):  # type: ignore[no-untyped-def]
+    """gradient[at + k step_a + j step_b] += sum over events of a[k] b[j]."""
+    for k in range(0, n_a, 4):
+        for j in range(0, n_b, 2):
+            # 4 x 2 sums at once: six loads for eight multiply-adds
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = _f(0.0)
+            for e in range(m):
+                u, v = b[j, e], b[j + 1, e]
+                d0, d1, d2, d3 = a[k, e], a[k + 1, e], a[k + 2, e], a[k + 3, e]
+                a0 += d0 * u
+                a1 += d1 * u
+                a2 += d2 * u
+                a3 += d3 * u
+                b0 += d0 * v
+                b1 += d1 * v
+                b2 += d2 * v
+                b3 += d3 * v
+            p = at + k * step_a + j * step_b
+            q = p + step_b
+            gradient[p] += a0
+            gradient[q] += b0
+            gradient[p + step_a] += a1
+            gradient[q + step_a] += b1
+            gradient[p + 2 * step_a] += a2
+            gradient[q + 2 * step_a] += b2
+            gradient[p + 3 * step_a] += a3
+            gradient[q + 3 * step_a] += b3
+
+
+@njit(**_OPTIONS, forceinline=True)
+def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-untyped-def]
+    """Adds to gradient; d = w dq/dz; h2, h1 are overwritten with d/d(input of their layer)."""
+    n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
+    B1, W2, B2, W3, B3 = _offsets(n_in, width1, width2)
     total = _f(0.0)
     for e in range(m):
         total += d[e]
@@ -174,32 +243,45 @@ def _backward(x, theta, m, h1, h2, d, gradient, rows1, rows2):  # type: ignore[n
             h2[k, e] = g
         gradient[W3 + k] += a
         gradient[B2 + k] += b
-    for k in range(0, width2, 4):
+    _add_products(h2, h1, width2, width1, m, gradient, W2, width1, 1)
+    if n_in == 4:
         for j in range(0, width1, 2):
-            # 4 x 2 sums at once: six loads for eight multiply-adds
-            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = _f(0.0)
+            s0 = s1 = a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = _f(0.0)
             for e in range(m):
-                u, v = h1[j, e], h1[j + 1, e]
-                d0, d1, d2, d3 = h2[k, e], h2[k + 1, e], h2[k + 2, e], h2[k + 3, e]
-                a0 += d0 * u
-                a1 += d1 * u
-                a2 += d2 * u
-                a3 += d3 * u
-                b0 += d0 * v
-                b1 += d1 * v
-                b2 += d2 * v
-                b3 += d3 * v
-            at = W2 + k * width1 + j
+                u = v = _f(0.0)
+                for k in range(width2):
+                    t = h2[k, e]
+                    u += t * theta[W2 + k * width1 + j]
+                    v += t * theta[W2 + k * width1 + j + 1]
+                g, h = h1[j, e], h1[j + 1, e]
+                u *= _ONE - g * g
+                v *= _ONE - h * h
+                x0, x1, x2, x3 = x[0, e], x[1, e], x[2, e], x[3, e]
+                s0 += u
+                s1 += v
+                a0 += u * x0
+                a1 += u * x1
+                a2 += u * x2
+                a3 += u * x3
+                b0 += v * x0
+                b1 += v * x1
+                b2 += v * x2
+                b3 += v * x3
+            gradient[B1 + j] += s0
+            gradient[B1 + j + 1] += s1
+            at, to = n_in * j, n_in * (j + 1)
             gradient[at] += a0
-            gradient[at + 1] += b0
-            gradient[at + width1] += a1
-            gradient[at + width1 + 1] += b1
-            gradient[at + 2 * width1] += a2
-            gradient[at + 2 * width1 + 1] += b2
-            gradient[at + 3 * width1] += a3
-            gradient[at + 3 * width1 + 1] += b3
+            gradient[at + 1] += a1
+            gradient[at + 2] += a2
+            gradient[at + 3] += a3
+            gradient[to] += b0
+            gradient[to + 1] += b1
+            gradient[to + 2] += b2
+            gradient[to + 3] += b3
+        return
+    # with more inputs, storing and all products in one loop are too much for the vectoriser
     for j in range(0, width1, 2):
-        s0 = s1 = a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = _f(0.0)
+        s0 = s1 = _f(0.0)
         for e in range(m):
             u = v = _f(0.0)
             for k in range(width2):
@@ -209,56 +291,43 @@ def _backward(x, theta, m, h1, h2, d, gradient, rows1, rows2):  # type: ignore[n
             g, h = h1[j, e], h1[j + 1, e]
             u *= _ONE - g * g
             v *= _ONE - h * h
-            x0, x1, x2, x3 = x[0, e], x[1, e], x[2, e], x[3, e]
             s0 += u
             s1 += v
-            a0 += u * x0
-            a1 += u * x1
-            a2 += u * x2
-            a3 += u * x3
-            b0 += v * x0
-            b1 += v * x1
-            b2 += v * x2
-            b3 += v * x3
+            h1[j, e] = u
+            h1[j + 1, e] = v
         gradient[B1 + j] += s0
         gradient[B1 + j + 1] += s1
-        at = 4 * j
-        gradient[at] += a0
-        gradient[at + 1] += a1
-        gradient[at + 2] += a2
-        gradient[at + 3] += a3
-        gradient[at + 4] += b0
-        gradient[at + 5] += b1
-        gradient[at + 6] += b2
-        gradient[at + 7] += b3
+    _add_products(x, h1, n_in, width1, m, gradient, 0, 1, n_in)
 
 
 @njit(**_OPTIONS)
 def piece_sums(features, weight, scaling, pieces, target, quantity, theta, widths, out):  # type: ignore[no-untyped-def]
     """out[p, 0] = sum of w q over piece p; out[p, 1:], if there, = its gradient by theta.
 
-    features (4, n), weight (n,), scaling (2, 4) = low and inverse_range, pieces (p, 2) = first
-    event and end, target (p,) 0 or 1, theta flat and padded; out (p, 1) or (p, 1 + n_parameters).
-    `widths` is a pair of tuples as long as the padded hidden layers: numba knows the length of a
-    tuple when it compiles, so every network size gets loops of fixed length, cached on disk.
+    features (n_features, n), weight (n,), scaling (2, n_features) = low and inverse_range, pieces
+    (p, 2) = first event and end, target (p,) 0 or 1, theta flat and padded; out (p, 1) or (p, 1 +
+    n_parameters). `widths` holds three tuples as long as the padded inputs and hidden layers: numba
+    knows the length of a tuple when it compiles, so every network size gets loops of fixed length,
+    cached on disk.
     """
-    rows1, rows2 = widths
-    x, h1, h2, z, d, w, _, t = _scratch(len(rows1), len(rows2), len(theta))
+    x, h1, h2, z, d, w, _, t = _scratch(widths, len(theta))
     t[:] = theta
     for p in range(len(pieces)):
         out[p] = 0.0
         sign = _ONE - _f(2.0) * target[p]
         for at in range(pieces[p, 0], pieces[p, 1], BLOCK):
             m = min(BLOCK, pieces[p, 1] - at)
-            for i in range(4):
+            for i in range(len(features)):
                 low, inverse_range = scaling[0, i], scaling[1, i]
                 for e in range(m):
                     x[i, e] = features[i, at + e]
                 for e in range(m):
                     x[i, e] = (x[i, e] - low) * inverse_range
+                for e in range(0, BLOCK, LINE):
+                    _prefetch(features[i], at + BLOCK + e)
             for e in range(m):
                 w[e] = weight[at + e]
-            _forward(x, t, m, h1, h2, z, rows1, rows2)
+            _forward(x, t, m, h1, h2, z, widths)
             total = _f(0.0)
             if quantity == SCORE:
                 for e in range(m):
@@ -278,21 +347,22 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
                     d[e] = _f(0.0)
             out[p, 0] += total
             if out.shape[1] > 1:
-                _backward(x, t, m, h1, h2, d, out[p, 1:], rows1, rows2)
+                _backward(x, t, m, h1, h2, d, out[p, 1:], widths)
 
 
 @njit(**_OPTIONS)
 def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: ignore[no-untyped-def]
     """One epoch of theta -= rate * mean over the batch of w (y - target) dz/dtheta, in place.
 
-    rows (n, 8): four scaled features, weight, target, two unused: half a cache line per event, so
-    that picking events in random order costs one memory access each. order (n,): the batches are
-    its consecutive slices of batch_size.
+    rows (n, multiple of 8): scaled and padded features, weight, target, unused; with four features
+    half a cache line, so that picking events in random order costs one memory access each, which is
+    asked for one block ahead. order (n,): the batches are its consecutive slices of batch_size.
     """
-    rows1, rows2 = widths
-    x, h1, h2, z, d, w, target, t = _scratch(len(rows1), len(rows2), len(theta))
+    x, h1, h2, z, d, w, target, t = _scratch(widths, len(theta))
+    n_in = len(widths[0])
     t[:] = theta
     gradient = np.zeros(len(theta))
+    last = len(order) - 1
     for batch in range(0, len(order), batch_size):
         end = min(batch + batch_size, len(order))
         gradient[:] = 0.0
@@ -300,12 +370,16 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
             m = min(BLOCK, end - at)
             for e in range(m):
                 row = rows[order[at + e]]
-                x[0, e], x[1, e], x[2, e], x[3, e] = row[0], row[1], row[2], row[3]
-                w[e], target[e] = row[4], row[5]
-            _forward(x, t, m, h1, h2, z, rows1, rows2)
+                for i in range(n_in):
+                    x[i, e] = row[i]
+                w[e], target[e] = row[n_in], row[n_in + 1]
+                soon = rows[order[min(at + m + e, last)]]
+                for i in range(0, n_in + 2, LINE):
+                    _prefetch(soon, i)
+            _forward(x, t, m, h1, h2, z, widths)
             for e in range(m):
                 d[e] = w[e] * (_ONE / (_ONE + _exp(-z[e])) - target[e])
-            _backward(x, t, m, h1, h2, d, gradient, rows1, rows2)
+            _backward(x, t, m, h1, h2, d, gradient, widths)
         step = learning_rate / (end - batch)
         for q in range(len(theta)):
             t[q] = _f(t[q] - step * gradient[q])
@@ -313,11 +387,11 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
 
 
 @njit(**_OPTIONS, forceinline=True)
-def _add_scores(features, weight, scaling, at, m, room, rows, sums):  # type: ignore[no-untyped-def]
+def _add_scores(features, weight, scaling, at, m, room, widths, sums):  # type: ignore[no-untyped-def]
     """Adds the m <= BLOCK events from `at` to sums = (sum of w y, its gradient by theta)."""
     x, h1, h2, z, d, w, _, theta = room
     full = (m + LANES - 1) // LANES * LANES  # up to it, events of weight zero
-    for i in range(4):
+    for i in range(len(features)):
         low, inverse_range = scaling[0, i], scaling[1, i]
         for e in range(m):
             x[i, e] = features[i, at + e]
@@ -325,11 +399,13 @@ def _add_scores(features, weight, scaling, at, m, room, rows, sums):  # type: ig
             x[i, e] = low
         for e in range(full):
             x[i, e] = (x[i, e] - low) * inverse_range
+        for e in range(0, BLOCK, LINE):
+            _prefetch(features[i], at + BLOCK + e)
     for e in range(m):
         w[e] = weight[at + e]
     for e in range(m, full):
         w[e] = _f(0.0)
-    _forward(x, theta, full, h1, h2, z, rows[0], rows[1])
+    _forward(x, theta, full, h1, h2, z, widths)
     total = _f(0.0)
     for e in range(full):
         y = _ONE / (_ONE + _exp(-z[e]))
@@ -337,13 +413,7 @@ def _add_scores(features, weight, scaling, at, m, room, rows, sums):  # type: ig
         total += wy
         d[e] = wy * (_ONE - y)
     sums[0] += total
-    _backward(x, theta, full, h1, h2, d, sums[1:], rows[0], rows[1])
-
-
-def _place(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-    """Address of array[at]."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+    _backward(x, theta, full, h1, h2, d, sums[1:], widths)
 
 
 @intrinsic
@@ -395,7 +465,7 @@ def share_batches(events, deal, batches, leads, theta, widths, out, shared):  # 
     """
     features, weight, scaling = events
     start, stop = deal
-    room = _scratch(len(widths[0]), len(widths[1]), len(theta))
+    room = _scratch(widths, len(theta))
     for batch in range(batches[0], batches[1]):
         if leads:
             _atomic_add(shared, 0, 1)

@@ -37,7 +37,8 @@ def fused_punzi_epoch(
     theta = packed(list(network.parameters()))
     out = np.empty((deal.start.shape[1], 1 + len(theta)))
     shared = np.zeros(1 + 2 * len(deal.start), np.int64)
-    events = (deal.events.features, deal.events.weight, scaling_rows(network))
+    features, weight = deal.events.features, deal.events.weight
+    events = (features, weight, scaling_rows(network, features))
     rows, place = (deal.start, deal.stop), (theta, padded_widths(network), out, shared)
     all_batches = (events, rows, (0, len(deal.start)), False, *place)
     helpers = [Thread(target=share_batches, args=all_batches) for _ in range(threads - 1)]

@@ -33,6 +33,14 @@ def test_weights_depend_on_the_seed_only():
     assert not torch.equal(first["layers.0.weight"], other["layers.0.weight"])
 
 
+@pytest.mark.parametrize("n_features", [1, 3, 32])
+def test_a_network_has_as_many_inputs_as_the_ranges_it_is_made_from(n_features):
+    network = PunziNet([0.0] * n_features, [1.0] * n_features, seed=1)
+    assert network.n_features == n_features
+    assert network(torch.rand(7, n_features)).shape == (7,)
+    assert network.layers[0].weight.abs().max() <= n_features**-0.5
+
+
 def test_default_has_81_parameters_as_in_the_paper_and_widths_are_free():
     assert sum(p.numel() for p in PunziNet(LOW, HIGH).parameters()) == 81
     assert PunziNet(LOW, HIGH, hidden=(5, 6, 7)).hidden == (5, 6, 7)
@@ -40,7 +48,15 @@ def test_default_has_81_parameters_as_in_the_paper_and_widths_are_free():
 
 @pytest.mark.parametrize(
     ("low", "high", "hidden"),
-    [(LOW, LOW, (8, 4)), ([0.0], [1.0], (8,)), (LOW, [float("nan")] * 4, (8,)), (LOW, HIGH, ())],
+    [
+        (LOW, LOW, (8, 4)),
+        ([], [], (8,)),
+        ([0.0] * 33, [1.0] * 33, (8,)),
+        (LOW, HIGH[:3], (8,)),
+        ([LOW], [HIGH], (8,)),
+        (LOW, [float("nan")] * 4, (8,)),
+        (LOW, HIGH, ()),
+    ],
 )
 def test_senseless_networks_are_refused(low, high, hidden):
     with pytest.raises(ValueError, match=r"found|expected"):
