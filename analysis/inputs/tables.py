@@ -127,8 +127,9 @@ class _RNTuple:
         self.names: Sequence[str] = [name for name in ntuple.keys() if "." not in name]  # noqa: SIM118
 
     def _dtype(self, name: str) -> np.dtype[Any]:
-        stop = min(1, self.n_entries)
-        return self.ntuple[name].array(entry_stop=stop, library="np").dtype
+        """Of one number per row; anything else is an object."""
+        first = self.ntuple[name].array(entry_stop=min(1, self.n_entries), library="np")
+        return first.dtype if first.ndim == 1 else np.dtype(object)
 
     def problem(self, name: str) -> str | None:
         if self._dtype(name).kind in "fiub":

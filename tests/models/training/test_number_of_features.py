@@ -8,7 +8,6 @@ import torch
 
 from models.network import PunziNet
 from models.sensitivity import PunziFormula
-from models.training import training_set
 from models.training.batches import (
     random_batches,
     random_order,
@@ -28,12 +27,10 @@ BATCH = 700
 
 
 @pytest.fixture
-def events(monkeypatch):
+def events():
     """Makes a set of three masses and five intervals; signal has a larger last feature."""
 
     def make(n_features, *, per_group=500, seed=1):
-        # the number of names of the ntuple's features, where a set still asks for it
-        monkeypatch.setattr(training_set, "FEATURES", ("x",) * n_features, raising=False)
         rng = np.random.default_rng(seed)
         count = rng.integers(per_group // 2, per_group, 8)
         start = np.concatenate([[0], np.cumsum(count)])

@@ -1,0 +1,137 @@
+"""One way to read: the same events from a TTree, an RNTuple and a parquet file."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import uproot
+
+from analysis.config.configuration import parse
+from analysis.inputs.check import CheckError
+from analysis.inputs.datasets import datasets
+from analysis.inputs.tables import open_file, open_table
+from analysis.run.executors import Execution
+from analysis.run.folder import open_run
+from analysis.select.index import load_selection
+from analysis.select.skim import read_table
+from analysis.select.stage import select_events
+
+ONE = Execution(executor="iterative", chunk_size=300)
+
+
+def write(path, columns):
+    """By the ending: `.ntuple.root` is an RNTuple, `.parquet` parquet in groups of 400 rows."""
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path, row_group_size=400)
+    else:
+        with uproot.recreate(path) as file:
+            make = file.mkrntuple if ".ntuple" in path.name else file.mktree
+            make("variables", {k: v.dtype for k, v in columns.items()}).extend(columns)
+    return path
+
+
+def selected(folder, files, *, more="", name="run"):
+    text = (
+        "luminosity_inv_fb: 50\nsamples:\n  background:\n    kind: background\n    weight: weight\n"
+    )
+    text += f"    files: {files}\n{more}"
+    config = parse(text, where="test", folder=folder)
+    with open_run(folder / name) as run:
+        select_events(run, config, datasets(config, folder=folder), ONE)
+        return read_table(load_selection(run).parts)
+
+
+KINDS = ("a.root", "a.ntuple.root", "a.parquet")
+
+
+def test_the_same_events_are_selected_from_every_kind_of_file(tmp_path, columns):
+    found = []
+    for i, kind in enumerate(KINDS):
+        write(tmp_path / kind, columns(1000, seed=4))
+        found.append(selected(tmp_path, kind, name=f"run{i}"))
+    assert len(found[0]) > 100
+    for other in found[1:]:
+        for name in ("axis", "features", "weight", "key"):
+            assert np.array_equal(getattr(found[0], name), getattr(other, name))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_rows_of_any_column(tmp_path, columns, kind):
+    values = columns(1000, seed=4)
+    path = write(tmp_path / kind, values)
+    with open_file(str(path)) as file:
+        (name,) = file.tables
+        table = file.table(name)
+        assert table.n_entries == 1000
+        assert set(values) <= set(table.names)
+        for start, stop in ((0, 1000), (0, 0), (399, 401), (400, 800), (999, 1000)):
+            assert np.array_equal(
+                table.read("mu_plus_px", start, stop), values["mu_plus_px"][start:stop]
+            )
+    kept = open_table(str(path), name, "x")
+    assert np.array_equal(kept.read("__event__", 5, 9), values["__event__"][5:9])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_is_no_number_is_refused_in_words(tmp_path, columns, kind):
+    values = columns(50)
+    if kind == "a.parquet":
+        table = pa.table(values | {"extra_energy": pa.array([[1.0], [1.0, 2.0]] * 25)})
+        pq.write_table(table, tmp_path / kind)
+    else:
+        import awkward as ak
+
+        odd = values | {"extra_energy": ak.Array([[1.0], [1.0, 2.0]] * 25)}
+        with uproot.recreate(tmp_path / kind) as file:
+            if "ntuple" in kind:
+                file.mkrntuple("variables", ak.zip(odd, depth_limit=1))
+            else:
+                file["variables"] = odd
+    with pytest.raises(CheckError, match=r"extra_energy.*expected one number"):
+        selected(tmp_path, kind)
+
+
+def test_a_parquet_file_that_is_cut_short_is_refused_in_words(tmp_path, columns):
+    path = write(tmp_path / "a.parquet", columns(500))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(CheckError, match="is no whole parquet file"):
+        selected(tmp_path, "a.parquet")
+
+
+def twice(path, columns, name, other):
+    """A tree in which a branch stands twice: under another name first, which is then changed."""
+    same = name[:-1] + "Q"
+    with uproot.recreate(path, compression=None) as file:
+        values = columns | {same: other}
+        file.mktree("variables", {k: v.dtype for k, v in values.items()}).extend(values)
+    path.write_bytes(path.read_bytes().replace(same.encode(), name.encode()))
+    with uproot.open(path) as file:
+        assert file["variables"].keys().count(name) == 2
+
+
+def test_a_branch_that_stands_twice_with_the_same_content_is_read(tmp_path, columns):
+    values = columns(300)
+    twice(tmp_path / "a.root", values, "mu_plus_px", values["mu_plus_px"])
+    write(tmp_path / "b.root", values)
+    a, b = (selected(tmp_path, name, name=name[0]) for name in ("a.root", "b.root"))
+    assert np.array_equal(a.axis, b.axis)
+
+
+def test_a_branch_that_stands_twice_with_other_content_is_refused(tmp_path, columns):
+    values = columns(300)
+    twice(tmp_path / "a.root", values, "mu_plus_px", values["mu_plus_px"] + 1)
+    with pytest.raises(CheckError, match="2 branches 'mu_plus_px' with different content"):
+        selected(tmp_path, "a.root")
+
+
+def test_data_alone_are_enough_to_select(tmp_path, columns):
+    write(tmp_path / "a.parquet", columns(500))
+    text = (
+        "luminosity_inv_fb: 1\nsamples: {d: {kind: data, files: a.parquet, luminosity_inv_fb: 1}}\n"
+    )
+    config = parse(text, where="test", folder=tmp_path)
+    with open_run(tmp_path / "run") as run:
+        select_events(run, config, datasets(config, folder=tmp_path), ONE)
+        table = read_table(load_selection(run).parts)
+    assert len(table) > 50
+    assert (table.weight == 1).all()
