@@ -23,7 +23,7 @@ Refused = Literal[
     "another_process",
     "empty_cut",
 ]
-Warned = Literal["heavy_weights", "narrow_peak", "wide_peak", "entry_numbers"]
+Warned = Literal["heavy_weights", "narrow_peak", "wide_peak", "entry_numbers", "frame"]
 Mistake = Literal[Refused, Warned]
 
 REFUSED: tuple[str, ...] = get_args(Refused)

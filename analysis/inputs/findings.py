@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from analysis.run.folder import RunFolder
 
 FEW_ROWS = 0.01  # share of rows below which an odd value is an accident
+MANY_ROWS, BACKWARD = 1000, 0.35  # rows, and their share below which the frame is in doubt
 HEAVY = 0.3  # events at the target luminosity that one row may stand for
 PEAK_SIGMAS = 1.0  # how far a peak may lie from its mass, in its own width
 NARROW, WIDE = 0.5, 2.0  # of the published width
@@ -69,6 +70,15 @@ def row_findings(
             dataset,
             f"a particle has more energy than both beams, {beams.total[3]:.4g} GeV, in "
             f"{_share(found.energies, found.finite)} of the rows{hint}",
+        )
+    beta_z = beams.total[2] / beams.total[3]
+    if found.finite >= MANY_ROWS and beta_z > 0.1 and found.forward < BACKWARD * found.finite:
+        yield Finding(
+            "frame",
+            dataset,
+            f"only {_share(found.forward, found.finite)} of the rows move forward in the frame of "
+            f"the beams, where about half would: are these momenta in the centre of mass? They "
+            f"must be those in the lab",
         )
     if found.other_energy > 0.5 * found.energy_told > 0:
         yield Finding(

@@ -3,6 +3,8 @@
     off shell      E^2 - p^2 of a particle more than 0.02 GeV^2 away from its squared mass, where
                    the search states both (mu taken for e or pi lies inside)
     energies       E of a particle above that of both beams, or negative
+    forward        visible momentum forward in the centre of mass, p_z > beta_z E: about half of
+                   the rows if momenta are those in the lab
     other energy   |sqrt(s) of the row - that of the beams| > 20 MeV, where the row tells
     out of range   a column outside the range that the search states for it
     weights        equal to one, below zero
@@ -60,6 +62,7 @@ class RowCounts:
     first_candidates: int = 0
     off_shell: Mapping[str, int] = field(default_factory=dict)  # particle -> rows
     energies: int = 0
+    forward: int = 0
     energy_told: int = 0  # rows that tell their sqrt(s)
     other_energy: int = 0
     out_of_range: Mapping[str, int] = field(default_factory=dict)  # column -> rows
@@ -99,10 +102,12 @@ def look_at(columns: Columns, beams: Beams, search: Search) -> RowCounts:
 def _look_at_block(columns: Columns, beams: Beams, search: Search) -> RowCounts:
     n = row_count(columns)
     off_shell, wrong_energy = {}, np.zeros(n, bool)
-    finite = np.ones(n, bool)
+    finite, forward = np.ones(n, bool), np.zeros(n)
     masses = checked_masses(search)
-    for particle, energy, mass2 in energies_and_masses(columns, beams, search):
+    beta_z = beams.total[2] / beams.total[3]
+    for particle, energy, mass2, pz in energies_and_masses(columns, beams, search):
         finite &= np.isfinite(mass2)
+        forward += pz - beta_z * energy
         wrong_energy |= (energy < 0) | (energy > beams.total[3])
         if particle in masses:
             allowed = ON_SHELL_GEV2 + ROUNDING * energy**2
@@ -120,6 +125,7 @@ def _look_at_block(columns: Columns, beams: Beams, search: Search) -> RowCounts:
         first_candidates=n if candidate is None else int(np.count_nonzero(candidate == 0)),
         off_shell=off_shell,
         energies=int(np.count_nonzero(wrong_energy)),
+        forward=int(np.count_nonzero(forward > 0)),
         energy_told=int(np.count_nonzero(told)),
         other_energy=int(np.count_nonzero(told & apart)),
         out_of_range=outside,
@@ -132,15 +138,16 @@ def _look_at_block(columns: Columns, beams: Beams, search: Search) -> RowCounts:
 
 def energies_and_masses(
     columns: Columns, beams: Beams, search: Search
-) -> list[tuple[str, Floats, Floats]]:
-    """Particle, E [GeV] and E^2 - p^2 [GeV^2], each (n,), of those whose columns are there."""
+) -> list[tuple[str, Floats, Floats, Floats]]:
+    """Particle, E, E^2 - p^2 and p_z (GeV), each (n,), of those whose columns are there."""
     names = [
         name
         for name, how in search.particles.items()
         if all(c in columns for c in how.values() if isinstance(c, str))
     ]
-    found = values_of(search, columns, beams, [f"{n}.{x}" for n in names for x in ("E", "mass2")])
-    return list(zip(names, found[::2], found[1::2], strict=True))
+    parts = [f"{n}.{x}" for n in names for x in ("E", "mass2", "pz")]
+    found = values_of(search, columns, beams, parts)
+    return list(zip(names, found[::3], found[1::3], found[2::3], strict=True))
 
 
 def event_sqrt_s(columns: Columns) -> Floats | None:
@@ -174,7 +181,7 @@ def axis_values(columns: Columns, beams: Beams, search: Search) -> Floats:
 
 def likely_cause(columns: Columns, beams: Beams, search: Search) -> str:
     """What most probably went wrong with momenta that are off shell or too large; may be empty."""
-    energy = np.concatenate([e for _, e, _ in energies_and_masses(columns, beams, search)])
+    energy = np.concatenate([e for _, e, *_ in energies_and_masses(columns, beams, search)])
     energy = energy[np.isfinite(energy)]
     if energy.size and 1e2 < np.median(energy) < 1e3 * beams.total[3]:
         return "the momenta look like MeV; they must be GeV"
