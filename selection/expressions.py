@@ -225,8 +225,15 @@ class _Reader:
     def _wanted(self, node: ast.expr, wanted: Kind, depth: int) -> Kind:
         found = self.kind(node, depth + 1)
         if found != wanted:
-            raise self.error(node, f"is a {found} where a {wanted} is needed")
+            raise self.error(node, f"is a {found} where a {wanted} is needed{self._hint(node)}")
         return wanted
+
+    def _hint(self, *nodes: ast.expr) -> str:
+        """Names that nobody defined are columns; that may not have been meant."""
+        for node in nodes:
+            if isinstance(node, ast.Name) and node.id not in {**self.known, **CONSTANTS}:
+                return f"; {node.id} is a column{nearest_name(node.id, self.known)}"
+        return ""
 
     def _constant(self, node: ast.Constant) -> Kind:
         value = node.value
@@ -335,4 +342,5 @@ class _Reader:
         if isinstance(node.op, ast.Div) and b == NUMBER:
             return a
         hint = " (write .dot or .cross)" if isinstance(node.op, ast.Mult) else ""
+        hint += self._hint(node.left, node.right)
         raise self.error(node, f"a {a} and a {b} cannot be joined like this{hint}")
