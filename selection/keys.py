@@ -2,10 +2,12 @@
 
     key = mix(... mix(mix(name) ^ experiment) ... ^ 0)        mix: splitmix64's finaliser
     row = mix(key ^ candidate)
+    identity = upper half of the same without the name
 
 Candidates of one event have the same key; other events collide with probability 2^-64 per pair
 (1e-6 for ten million events). The key is uniform, so any share of the events can be set aside by
-comparing it with a threshold. It depends on nothing but the event.
+comparing it with a threshold. It depends on nothing but the event; the identity not even on how its
+data set is called, so that the same event has the same one in a file that is new to a model.
 """
 
 from __future__ import annotations
@@ -41,6 +43,18 @@ def event_keys(
         _absorb(key, np.ascontiguousarray(columns.get(name, zero), np.int64))
     _absorb(key, zero)
     return key
+
+
+def event_identities(
+    columns: Mapping[str, npt.NDArray[np.integer]], n: int, *, start: int = 0
+) -> npt.NDArray[np.uint32]:
+    """32 bits of each of n events, by (experiment, run, event, production).
+
+    Without event numbers the entry in the file stands for them: `start` is that of the first row.
+    """
+    if "event" not in columns:
+        columns = {"event": np.arange(start, start + n)}
+    return (event_keys("", columns, n) >> np.uint64(32)).astype(np.uint32)
 
 
 def row_keys(

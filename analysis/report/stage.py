@@ -90,7 +90,7 @@ def outcome(run: RunFolder, config: Configuration) -> Outcome:
     return Outcome(
         figures=load_figures(run),
         means=load_ensembles(run),
-        failed=failed_networks(run, networks),
+        failed=failed_networks(run, networks, config.settings.training.folds),
         networks=len(networks),
         notes={i: load_history(run, i)["notes"] for i in networks},
         fits=fits,
