@@ -82,9 +82,7 @@ def run_until(
             for i, reasons in _failed(run, config).items():
                 log.warning("network %d FAILED: %s", i, "; ".join(reasons))
         if last in ("evaluate", "report"):
-            show_comparison(
-                run, _failed(run, config), events="events that no judging network was trained on"
-            )
+            show_comparison(run, _failed(run, config), events="events judged out of training")
         if last == "plot":
             console.stdout.print(f"figures: {run.plots}", soft_wrap=True)
         if last == "report":

@@ -25,13 +25,14 @@ import uproot
 
 from analysis.apply.command import apply_model
 from analysis.apply.plan import Request
-from analysis.apply.rows import FileRows, columns_of, open_tree, planned_rows
+from analysis.apply.rows import FileRows, columns_of, planned_rows
+from analysis.config.searches import shipped_search
+from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution
 from models.network import PunziNet
 from models.trained import Conditions, from_network, save_model
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
 from selection.ntuple import MOMENTA
-from selection.preselection import Preselection
 from selection.windows import MassWindows
 from simulation.recipe import Recipe
 from simulation.samples import simulate
@@ -39,7 +40,8 @@ from simulation.samples import simulate
 BASKET = 500_000
 SOURCE_EVENTS = 60_000
 CANDIDATES = "__ncandidates__"
-BRANCHES = (*MOMENTA, *Preselection().columns, CANDIDATES)
+SEARCH = shipped_search("dimuon_recoil")
+BRANCHES = (*SEARCH.columns, CANDIDATES)
 
 
 def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
@@ -75,14 +77,16 @@ def write_model(path: Path) -> None:
         sqrt_s_gev=SUPERKEKB.sqrt_s_gev,
         luminosity_inv_fb=50.0,
         beams=asdict(SUPERKEKB),
-        preselection=asdict(Preselection()),
         training={},
         provenance={},
     )
     net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
     windows = MassWindows(mass, np.full(len(mass), 0.2), 2.0, squared=True)
     trained = np.ones(len(mass), bool)
-    save_model(from_network(net, windows=windows, trained=trained, conditions=conditions), path)
+    model = from_network(
+        net, search=SEARCH, windows=windows, trained=trained, conditions=conditions
+    )
+    save_model(model, path)
 
 
 def read_only(file: Path, n: int, threads: int, *, plain: bool) -> None:
@@ -98,7 +102,7 @@ def read_only(file: Path, n: int, threads: int, *, plain: bool) -> None:
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(read, pieces))
-    open_tree.cache_clear()
+    open_table.cache_clear()
 
 
 def seconds(work: Callable[[], object]) -> tuple[float, float]:

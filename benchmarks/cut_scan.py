@@ -46,6 +46,7 @@ def synthetic(n: int, n_windows: int, rng: np.random.Generator) -> tuple[EventTa
         sample=np.zeros(n, np.int16),
         key=np.zeros(n, np.uint64),
         sample_names=("synthetic",),
+        feature_names=("a", "b", "c", "d"),
     )
     return table, windows
 

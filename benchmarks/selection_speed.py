@@ -17,30 +17,31 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import awkward as ak
 import numpy as np
 import uproot
-from coffea.processor import ProcessorABC
 
 from analysis.config.configuration import Configuration, parse
+from analysis.config.searches import shipped_search
 from analysis.inputs.check import inspect_all
 from analysis.inputs.columns import read_columns
 from analysis.inputs.datasets import Dataset, datasets
+from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution, open_executor
 from analysis.run.folder import open_run
 from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.process import run_chunks
 from analysis.select.stage import select_events
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
-from selection.features import event_kinematics
+from selection.kernel import event_quantities
 from selection.ntuple import MOMENTA
+from selection.search import Search, search_from, with_changes
 
 CONFIG = """
 luminosity_inv_fb: 50
+accept: [peak]  # random momenta: nothing peaks
 samples:
   signal: {kind: signal, files: one.root, masses_gev: [1], n_generated: 1000}
   background: {kind: background, files: 'big_*.root', luminosity_inv_fb: 100, duplicates: allow}
@@ -70,17 +71,19 @@ def write_file(path: Path, n: int, seed: int = 1) -> None:
             tree.extend({k: v[start : start + 250_000] for k, v in columns.items()})
 
 
-class FeaturesOnly(ProcessorABC):
+@dataclass(frozen=True)
+class FeaturesOnly:
     """Reads the eight momenta and computes, nothing else."""
 
-    def process(self, events: ak.Array) -> dict[str, dict[str, float]]:
-        branches = events.metadata["branches"]
-        columns = read_columns(lambda name: ak.to_numpy(events[name]), branches)
-        found = event_kinematics(columns, SUPERKEKB)
-        return {events.metadata["shard"]: {"sum": float(found.features[0, :10].sum())}}
+    search: Search
 
-    def postprocess(self, accumulator: Any) -> Any:
-        return accumulator
+    def __call__(self, chunk: Chunk) -> dict[str, dict[str, float]]:
+        table = open_table(chunk.file, chunk.tree, chunk.fingerprint)
+        columns = read_columns(
+            lambda name: table.read(name, chunk.start, chunk.stop), chunk.branches
+        )
+        found = event_quantities(self.search, columns, SUPERKEKB)
+        return {chunk.shard: {"sum": float(found.features[0, :10].sum())}}
 
 
 def read_only(path: Path, n: int) -> None:
@@ -96,9 +99,16 @@ def planned(config: Configuration, sets: list[Dataset]) -> list[Chunk]:
     return [replace(chunk, branches={name: name for name in MOMENTA}) for chunk in chunks]
 
 
+def without_cuts() -> Search:
+    """The search of the paper, which then needs momenta only."""
+    search = shipped_search("dimuon_recoil")
+    off = dict.fromkeys(search.cuts)
+    return search_from(with_changes(search.plain(), features={}, cuts=off))
+
+
 def features(chunks: list[Chunk], how: Execution) -> None:
     with open_executor(how) as opened:
-        assert len(run_chunks(opened, chunks, FeaturesOnly())) == len(chunks)
+        assert len(run_chunks(opened, chunks, FeaturesOnly(without_cuts()))) == len(chunks)
 
 
 def full(folder: Path, config: Configuration, sets: list[Dataset], how: Execution) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import uproot
 
-from analysis.apply.model import Preselection
+from analysis.config.searches import shipped_search
 from models.network import PunziNet
 from models.trained import Conditions, from_network, save_model
 from selection.beams import SUPERKEKB
@@ -62,13 +62,15 @@ def prepare(folder: Path) -> None:
         sqrt_s_gev=SUPERKEKB.sqrt_s_gev,
         luminosity_inv_fb=50.0,
         beams=vars(SUPERKEKB),
-        preselection=vars(Preselection()),
         training={},
         provenance={},
     )
     windows = MassWindows(np.array([2.0]), np.array([0.3]), 2.0, squared=True)
     trained = np.ones(1, bool)
-    model = from_network(network, windows=windows, trained=trained, conditions=conditions)
+    search = shipped_search("dimuon_recoil")
+    model = from_network(
+        network, search=search, windows=windows, trained=trained, conditions=conditions
+    )
     save_model(model, folder / "net-00.safetensors")
 
 

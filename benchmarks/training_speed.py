@@ -64,7 +64,9 @@ def synthetic_events(n: int) -> TrainingSet:
     features[:n_signal] **= np.float32(0.8)
     weight = np.append(np.full(n_signal, 20.0 / n_signal), rng.exponential(1e5 / n, n - n_signal))
     key = rng.integers(0, 2**64, n, dtype=np.uint64)
-    table = EventTable(features, mass2, weight, mass, np.zeros(n, np.int16), key, ("toy",))
+    table = EventTable(
+        features, mass2, weight, mass, np.zeros(n, np.int16), key, ("toy",), tuple("abcd")
+    )
     return training_sets(table, WINDOWS, luminosity_inv_fb=50.0, validation_fraction=0.0)[0]
 
 

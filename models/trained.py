@@ -115,6 +115,9 @@ class TrainedModel:
             found = [n.feature_min.shape for n in self.networks]
             msg = f"the networks have scalings {found} for {wanted[0]} features"
             raise ValueError(msg)
+        if self.windows.squared != self.search.axis.squared:
+            msg = "the windows are those of another kind of axis than that of the search"
+            raise ValueError(msg)
         if self.trained.shape != self.windows.mass_gev.shape:
             msg = f"{self.trained.shape} marks of trained masses for {len(self.windows)} windows"
             raise ValueError(msg)
@@ -240,7 +243,9 @@ def load_model(path: Path | str) -> TrainedModel:
     content, arrays = read_model_file(Path(path))
     try:
         return _model(content, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (
+        KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError
+    ) as error:  # fmt: skip
         what = f"entry {error} is missing" if isinstance(error, KeyError) else str(error)
         msg = f"{path} is not a usable model: {what}. Train again, or use another model."
         raise ModelFileError(msg) from error

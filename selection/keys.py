@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numba as nb
 import numpy as np
@@ -32,12 +33,16 @@ def _absorb(key, values):  # type: ignore[no-untyped-def]
         key[i] = z ^ (z >> np.uint64(31))
 
 
+def key_start(dataset: str) -> int:
+    """The number that the name of a data set begins a key with."""
+    return int.from_bytes(hashlib.blake2b(dataset.encode(), digest_size=8).digest(), "little")
+
+
 def event_keys(
     dataset: str, columns: Mapping[str, npt.NDArray[np.integer]], n: int
 ) -> npt.NDArray[np.uint64]:
     """Key of each of n events of the data set; columns that are absent count as zero."""
-    start = int.from_bytes(hashlib.blake2b(dataset.encode(), digest_size=8).digest(), "little")
-    key = np.full(n, start, np.uint64)
+    key = np.full(n, key_start(dataset), np.uint64)
     zero = np.zeros(n, np.int64)
     for name in EVENT_COLUMNS:
         _absorb(key, np.ascontiguousarray(columns.get(name, zero), np.int64))
@@ -46,7 +51,7 @@ def event_keys(
 
 
 def event_identities(
-    columns: Mapping[str, npt.NDArray[np.integer]], n: int, *, start: int = 0
+    columns: Mapping[str, npt.NDArray[Any]], n: int, *, start: int = 0
 ) -> npt.NDArray[np.uint32]:
     """32 bits of each of n events, by (experiment, run, event, production).
 

@@ -156,8 +156,8 @@ def saved_model(tmp_path_factory):
 
     from models.network import PunziNet
     from models.trained import Conditions, from_network, save_model
-    from selection.preselection import Preselection
     from selection.windows import MassWindows
+    from tests.dimuon import SEARCH
 
     net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
     conditions = Conditions(
@@ -166,13 +166,15 @@ def saved_model(tmp_path_factory):
         sqrt_s_gev=SUPERKEKB.sqrt_s_gev,
         luminosity_inv_fb=50.0,
         beams=asdict(SUPERKEKB),
-        preselection=asdict(Preselection()),
         training={"seed": 1},
         provenance={},
     )
     windows = MassWindows(np.array([1.0, 2.0, 3.0]), np.full(3, 0.6), 2.0, squared=True)
     path = tmp_path_factory.mktemp("model") / "net-00.safetensors"
     save_model(
-        from_network(net, windows=windows, trained=np.ones(3, bool), conditions=conditions), path
+        from_network(
+            net, search=SEARCH, windows=windows, trained=np.ones(3, bool), conditions=conditions
+        ),
+        path,
     )
     return path

@@ -173,7 +173,7 @@ CASES = {
         lambda f: (edit("luminosity_inv_fb: 50", "luminosity_inv_fb: 50\ntree: ntuple")(f)),
         SELECT,
         1,
-        "has no TTree 'ntuple'",
+        "has no tree 'ntuple'",
     ),
     "missing branch": (
         rewrite("signal_3.root", lambda c: c.pop("extra_energy")),
@@ -225,13 +225,13 @@ CASES = {
     ),
     "no signal left": (
         None,
-        [*TRAIN, "--set=preselection.pt_mumu_min_gev=5.2"],
+        [*TRAIN, "--set=cuts.pt_mumu=pt_mumu > 5.2"],
         1,
         r"cut pt_mumu removes all .* events: values .* \[empty_cut\]",
     ),
     "no background left": (
         rewrite("background_0.root", set_column("extra_energy", 9.0)),
-        [*TRAIN, "--set=preselection.muon_id_min=2"],
+        [*TRAIN, "--set=cuts.muon_id=min(mu_plus_id, mu_minus_id) > 2"],
         1,
         r"signal/1: cut muon_id removes all 1000 events: values 1 to 1 \[empty_cut\]; likewise",
     ),
@@ -344,7 +344,7 @@ def test_a_full_disk_is_said_and_old_results_stay(work, monkeypatch, capsys):
     monkeypatch.setattr("analysis.run.folder.Path.replace", full)
     before = snapshot(work)
     code, text = punzi(
-        monkeypatch, capsys, work, "select", "-r", "good", "--set=preselection.pt_mumu_min_gev=2"
+        monkeypatch, capsys, work, "select", "-r", "good", "--set=cuts.pt_mumu=pt_mumu > 2"
     )
     assert code == 1
     assert "No space left on device" in text

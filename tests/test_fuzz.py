@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.apply.model import ApplyError, load_cut
-from analysis.apply.rows import FileRows, columns_of, open_tree, score_rows
-from analysis.config.configuration import ConfigError, parse
+from analysis.apply.rows import FileRows, columns_of, score_rows
+from analysis.config.configuration import ConfigError, as_yaml, parse
 from analysis.inputs.check import wanted_branches
 from analysis.inputs.datasets import datasets
 from analysis.inputs.file_report import Look, inspect_file
+from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution
 from analysis.run.folder import open_run
 from analysis.select.skim import read_table
@@ -32,6 +33,8 @@ from models.model_file import ModelFileError, read_model_file, write_model_file
 from models.trained import load_model
 from selection.beams import SUPERKEKB
 from selection.errors import UserError
+from selection.search import SearchError, search_from
+from tests.dimuon import SEARCH
 
 N_FLIPS, N_CUTS, N_SELECTIONS = 300, 500, 40  # flips: of the structure, and again of the numbers
 N_ROWS = 200
@@ -55,7 +58,7 @@ settings:
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-LOOK = Look(SUPERKEKB, missing=None, recoil=False)
+LOOK = Look(SEARCH, SUPERKEKB, missing=None, signal=False)
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def ntuple(tmp_path, columns, save):
     config = parse(CONFIG, where="y")
     wanted = wanted_branches(config, datasets(config, folder=path.parent)[0])
     yield path, path.read_bytes(), wanted
-    open_tree.cache_clear()
+    open_table.cache_clear()
 
 
 def rows_of(path, wanted):
@@ -257,6 +260,53 @@ def test_any_content_of_a_model_header_is_a_model_or_a_clear_error(saved_model, 
         assert "net.safetensors" in str(error)
 
 
+words = st.sampled_from(
+    ["pt_mumu > ", "recoil", "p1.E ** 999", "1/0", "where(p1, 1, 2)", "x.__class__", "hard.mag",
+     "(" * 300, "not " * 300 + "a", "mass", "pi", "beams", "isnan(nan)", "9" * 1000, "a\x00b"]
+)  # fmt: skip
+
+
+@once
+@given(data=st.data())
+def test_any_search_in_a_model_is_a_search_or_a_clear_error(saved_model, tmp_path, data):
+    """Its identity is the right one: somebody made it so."""
+    content, arrays = read_model_file(saved_model)
+    good = json.loads(content["search"])
+    at = data.draw(st.sampled_from(sorted(places(good), key=str)))
+    plain = with_change(good, at, data.draw(tree | words))
+    content["search"] = json.dumps(plain)
+    try:
+        content["search_identity"] = search_from(json.loads(content["search"])).identity
+    except SearchError as error:
+        assert error.problems
+    path = tmp_path / "net.safetensors"
+    write_model_file(path, content, arrays)
+    features = np.array([[1, 1, -1, 2.0]], np.float32)
+    try:
+        assert 0 <= load_model(path).score(features)[0] <= 1
+    except (ModelFileError, ApplyError) as error:
+        assert "net.safetensors" in str(error)
+
+
+@once
+@given(data=st.data())
+def test_one_wrong_value_in_a_search_is_accepted_whole_or_refused(data):
+    """Accepted means usable: it can be written into the run folder and read back."""
+    good = {**yaml.safe_load(CONFIG), "search": SEARCH.plain(), "cuts": {"more": "pt_mumu > 2"}}
+    inside = [at for at in places(good) if at and at[0] in ("search", "cuts")]
+    at = data.draw(st.sampled_from(sorted(inside, key=str)))
+    text = yaml.safe_dump(with_change(good, at, data.draw(tree | words)), sort_keys=False)
+    try:
+        config = parse(text, where="fuzz.yaml")
+    except ConfigError as error:
+        str(error).encode()
+        return
+    again = parse(as_yaml(config), where="y")
+    assert again == config
+    assert again.definition.identity == config.definition.identity
+    assert len(config.definition.columns) > 0
+
+
 @once
 @given(header=tree, numbers=st.binary(max_size=40))
 def test_any_safetensors_header_is_a_clear_error(tmp_path, header, numbers):
@@ -288,7 +338,8 @@ def test_one_wrong_value_in_a_configuration_is_accepted_whole_or_refused(tmp_pat
 
 @once
 @given(st.text(max_size=30) | st.builds("{}={}".format, st.sampled_from(
-    ["preset", "windows", "windows.n_sigma", "training.hidden", "plots.text", "a.b", "."]
+    ["preset", "windows.n_sigma", "training.hidden", "plots.text", "a.b", ".", "cuts.pt_mumu", "cuts",
+     "features.x", "search"]
 ), st.text(max_size=12)))  # fmt: skip
 def test_any_override_is_a_setting_or_a_clear_error(text):
     try:

@@ -4,8 +4,8 @@
     weight of one row                    sum w^2 / sum w of the sample, before the cut: where no row
                                          passes, its possible size is still known
 
-`passing.parquet` keeps axis, weight, sample, mass, fold and network of every event that passes, each
-judged by a network that was not trained on it: windows at any mass can be counted later.
+`passing.parquet` keeps axis, weight, sample, mass, fold and network of every event that passes,
+each judged by a network that was not trained on it: windows at any mass can be counted later.
 """
 
 from __future__ import annotations

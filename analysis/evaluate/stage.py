@@ -1,12 +1,12 @@
 """`punzi evaluate`: cuts and figures of merit of every network, at every mass, and the models.
 
-The cuts of a fold are chosen on the events its network was trained on and quoted on those it judges;
-sums over the folds are the results. A window with little
-simulated background left counts one more event of average weight, B + w1 with
-w1 = sum w^2 / sum w: no selection is pretended to be free of background.
+The cuts of a fold are chosen on the events its network was trained on and quoted on those it
+judges; sums over the folds are the results. A window with little simulated background left counts
+one more event of average weight, B + w1 with w1 = sum w^2 / sum w: no selection is pretended to be
+free of background.
 
-A model is a network with the single cut that is quoted here: `models/` is written together with
-`fom.json`, so whoever applies a model applies what was quoted.
+A model is the networks of all folds with the single cut that is quoted here: `models/` is written
+together with `fom.json`, so whoever applies a model applies what was quoted.
 """
 
 from __future__ import annotations

@@ -146,7 +146,8 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
         yield Drawing(
             "decision_surface",
             "Decision surface of the single cut",
-            f"Punzi-net {m.network}{first_fold} in {len(record.free)} of its {len(model.features)} inputs."
+            f"Punzi-net {m.network}{first_fold} in {len(record.free)} of its "
+            f"{len(model.features)} inputs."
             f"{about if fixed else ''}",
             boundary_figure(record, texts=texts, label=m.label),
             [
@@ -163,8 +164,8 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
     yield Drawing(
         "network",
         "The network",
-        f"Punzi-net {m.network}{first_fold}. Red weights pull towards signal, blue ones away; thickness is "
-        "relative to the largest weight of the layer.",
+        f"Punzi-net {m.network}{first_fold}. Red weights pull towards signal, blue ones away; "
+        "thickness is relative to the largest weight of the layer.",
         network_sketch(
             [f.label for f in m.search.features],
             [len(b) for b in model.networks[0].biases[:-1]],

@@ -205,7 +205,7 @@ def _mistakes_of(
     search = config.definition
     wrong_rows = list(row_findings(ds.name, look, beams, search, cause=cause))
     yield from wrong_rows
-    if ds.kind == "signal" and not wrong_rows:  # one message for one mistake
+    if ds.kind == "signal" and not any(f.stops for f in wrong_rows):  # one for one mistake
         axis = np.concatenate([report.axis for report in of_files])
         per_event = look.rows / max(look.first_candidates, 1)
         yield from peak_findings(ds.name, ds.mass_gev, peak_of(axis, per_event=per_event), search)

@@ -78,7 +78,7 @@ def decision_boundary(
     max_points: int = 200,
     n_grid: int = 40,
 ) -> DecisionBoundary:
-    """The network of the first fold on a grid of the free features, with up to `max_points` events of each mass.
+    """The first fold on a grid of the free features, with up to `max_points` events of each mass.
 
     The other features are fixed at their medians over the signal shown, rounded; points are events
     near those (within a quarter of the spread of each), the first in order of the event key: the

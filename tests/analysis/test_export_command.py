@@ -1,5 +1,6 @@
 """`punzi export`: one ONNX file and the text that says how basf2 computes its inputs."""
 
+import ast
 import logging
 from dataclasses import replace
 
@@ -9,8 +10,8 @@ import pytest
 from analysis.cli import main
 from models.network import PunziNet
 from models.trained import Conditions, from_network, load_model, save_model
-from selection.table import FEATURES
 from selection.windows import MassWindows
+from tests.dimuon import FEATURES, SEARCH
 
 pytest.importorskip("onnx")
 
@@ -19,9 +20,11 @@ pytest.importorskip("onnx")
 def net(tmp_path):
     windows = MassWindows(np.array([1.0, 2.0]), np.array([0.2, 0.2]), 2.0, squared=True)
     network = PunziNet(np.zeros(4), np.full(4, 5.0), seed=3)
-    conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {"pt_mumu_gev": 1.0}, {}, {})
+    conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {}, {})
     path = tmp_path / "net-00.safetensors"
-    made = from_network(network, windows=windows, trained=np.ones(2, bool), conditions=conditions)
+    made = from_network(
+        network, search=SEARCH, windows=windows, trained=np.ones(2, bool), conditions=conditions
+    )
     save_model(made, path)
     return path
 
@@ -85,12 +88,34 @@ def test_a_damaged_model_or_a_folder_as_target_is_refused(net, tmp_path, punzi):
     assert [p.name for p in tmp_path.iterdir()] == [net.name]
 
 
-@pytest.mark.parametrize(
-    "strange", [{"frame": "cm\nprint('hi')  #"}, {"features": ("a", 'b")', "c", "d")}]
-)
-def test_names_of_a_foreign_model_do_not_become_code(net, tmp_path, punzi, strange):
-    save_model(replace(load_model(net), **strange), net)
+@pytest.mark.parametrize("name", ['b")', "a\nprint('hi')  #", "a b", "", 'x"+"y'])
+@pytest.mark.parametrize("section", ["features", "cuts", "basf2"])
+def test_names_of_a_foreign_model_do_not_become_code(net, tmp_path, punzi, section, name):
+    model = load_model(net)
+    if section == "features":
+        other = replace(model.search.features[0], name=name)
+        strange = replace(model.search, features=(other, *model.search.features[1:]))
+    else:
+        strange = replace(model.search, **{section: {name: "pt_mumu > 1"}})
+    save_model(replace(model, search=strange), net)
     code, _, err = punzi("export", str(net), "-o", str(tmp_path / "new/net.onnx"))
     assert code == 1
-    assert "was trained with the features" in " ".join(err.split())
+    assert "is no name: a letter, then letters, digits and _" in " ".join(err.split())
     assert not (tmp_path / "new").exists()
+
+
+HI = """1")
+print("hi")  # \\"""
+
+
+def test_texts_of_a_foreign_model_stay_texts(net, tmp_path, punzi):
+    """Expressions of basf2 are not ours to read: they may hold anything."""
+    model = load_model(net)
+    texts = {**model.search.basf2, "p0_cm": HI}
+    save_model(replace(model, search=replace(model.search, basf2=texts)), net)
+    code, _, err = punzi("export", str(net), "-o", str(tmp_path / "net.onnx"))
+    assert code == 0, err
+    tree = ast.parse((tmp_path / "net.basf2.py").read_text())
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    assert "print" not in {ast.unparse(call.func) for call in calls}
+    assert HI in [ast.literal_eval(a) for c in calls for a in c.args]

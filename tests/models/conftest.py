@@ -36,6 +36,7 @@ def toy_table():
             sample=(~signal).astype(np.int16),
             key=rng.integers(0, 2**64, n, dtype=np.uint64),
             sample_names=("signal", "background"),
+            feature_names=("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu"),
         )
 
     return make

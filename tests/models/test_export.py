@@ -1,14 +1,16 @@
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
-from models.export import BASF2_ALIASES, basf2_recipe, export_onnx
+from models.export import basf2_recipe, export_onnx
 from models.network import PunziNet
 from models.trained import Conditions, from_network
-from selection.table import FEATURES
+from selection.search import search_from
 from selection.windows import MassWindows
+from tests.dimuon import FEATURES, SEARCH
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -20,8 +22,10 @@ def model(seed=1, steepness=1.0, hidden=(8, 4)):
     net = PunziNet(LOW, HIGH, seed=seed, hidden=hidden)
     for parameter in net.parameters():
         parameter.data.mul_(steepness)
-    conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {"pt_mumu_gev": 1.0}, {}, {})
-    return from_network(net, windows=windows, trained=np.ones(2, bool), conditions=conditions)
+    conditions = Conditions("punzi", 0.5, 10.58, 50.0, {}, {}, {})
+    return from_network(
+        net, search=SEARCH, windows=windows, trained=np.ones(2, bool), conditions=conditions
+    )
 
 
 @pytest.mark.parametrize("n", [1, 7, 5000])
@@ -52,7 +56,7 @@ def evaluate_aliases(p0, p1):
         **{f"p{x}": partial(lambda k, v: v[k], k) for k, x in enumerate("xyz")},
     }  # fmt: skip
     values = {"pt_mumu": np.hypot(total[0], total[1])}
-    for name, text in BASF2_ALIASES:
+    for name, text in SEARCH.basf2.items():
         if name not in values:
             assert re.fullmatch(r"[\w\s(),.*/^+-]+", text)
             values[name] = eval(text.replace("^", "**"), {"__builtins__": {}}, words | values)  # noqa: S307
@@ -81,4 +85,26 @@ def test_the_recipe_is_python_that_names_every_input_in_order():
     compile(text, "recipe", "exec")
     assert "variables=[" + ", ".join(f'"{name}"' for name in FEATURES) + "]" in text
     assert "score >= 0.5" in text
+    for name, cut in SEARCH.cuts.items():
+        assert f"#   {name}: {cut}\n" in text
     assert 'save("net.root")' in text
+
+
+def test_an_alias_comes_after_those_it_names_and_a_feature_without_one_is_named():
+    text = basf2_recipe(model(), "net.onnx")
+    at = {name: text.index(f'addAlias("{name}"') for name in SEARCH.basf2}
+    assert at["cross_x_cm"] < at["cross_cm"] < at["pt_thrust"]
+    assert "no alias" not in text
+    without = {k: v for k, v in SEARCH.plain()["basf2"].items() if k != "pt_thrust"}
+    bare = replace(model(), search=search_from({**SEARCH.plain(), "basf2": without}))
+    text = basf2_recipe(bare, "net.onnx")
+    compile(text, "recipe", "exec")
+    assert f"# no alias is known for pt_thrust = {SEARCH.feature('pt_thrust').value}" in text
+
+
+def test_words_of_a_stranger_stay_in_their_comment():
+    """A line end within an expression would begin a line of Python."""
+    plain = SEARCH.plain()
+    plain["cuts"]["pt_mumu"] = "pt_mumu > (\n1.0)"
+    text = basf2_recipe(replace(model(), search=search_from(plain)), "net.onnx")
+    assert "#   pt_mumu: pt_mumu > ( 1.0)\n" in text

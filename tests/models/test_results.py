@@ -52,11 +52,13 @@ def test_json_gives_back_every_number_bit_for_bit(values):
 def test_arrays_keep_their_shape_and_type():
     grid = np.arange(24, dtype=float).reshape(2, 3, 4)
     boundary = DecisionBoundary(
-        1.5, 0.5, np.zeros((3, 4)), grid, np.array([1.0]), np.zeros(5), np.zeros((5, 3))
-    )
+        ("a", "b", "c"), ("d",), np.array([1.5]), 0.5, np.zeros((3, 4)), grid, np.array([1.0]),
+        np.zeros(5), np.zeros((5, 3)),
+    )  # fmt: skip
     back = from_json(json.loads(json.dumps(to_json(boundary))))
     assert np.array_equal(back.score, grid)
-    assert back.point_gev.shape == (5, 3)
+    assert back.point.shape == (5, 3)
+    assert (back.free, back.fixed, back.cut) == (("a", "b", "c"), ("d",), 0.5)
     assert from_json(to_json(figure())).trained.dtype == np.bool_
 
 
@@ -92,8 +94,9 @@ def test_a_damaged_record_is_named(change, message):
 
 def test_a_map_is_not_a_table():
     boundary = DecisionBoundary(
-        1.5, 0.5, np.zeros((3, 4)), np.zeros((4, 4, 4)), np.zeros(1), np.zeros(5), np.zeros((5, 3))
-    )
+        ("a", "b", "c"), ("d",), np.array([1.5]), 0.5, np.zeros((3, 4)), np.zeros((4, 4, 4)),
+        np.zeros(1), np.zeros(5), np.zeros((5, 3)),
+    )  # fmt: skip
     with pytest.raises(ValueError, match="not a table"):
         list(to_rows(boundary))
 

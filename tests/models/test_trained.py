@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +25,7 @@ from models.trained import (
 )
 from selection.errors import UserError
 from selection.windows import MassWindows
+from tests.dimuon import SEARCH, with_cuts
 
 WINDOWS = MassWindows(np.arange(0.5, 5.0, 0.5), np.full(9, 0.2), 2.0, squared=True)
 LOW, HIGH = np.array([0, 0, -6, 1.0]), np.array([5, 6, 2, 5.0])
@@ -33,7 +35,6 @@ CONDITIONS = Conditions(
     sqrt_s_gev=10.5796,
     luminosity_inv_fb=50.0,
     beams={"electron_energy_gev": 7.004, "positron_energy_gev": 4.002},
-    preselection={"pt_mumu_gev": 1.0},
     training={"seed": 3, "stages": ["bce", "punzi"]},
     provenance={"version": "0.1.0", "commit": None},
 )
@@ -49,7 +50,9 @@ def network(*, hidden=(8, 4), seed=1, steepness=1.0):
 
 def model(**options):
     trained = np.arange(len(WINDOWS)) % 2 == 0
-    return from_network(network(**options), windows=WINDOWS, trained=trained, conditions=CONDITIONS)
+    return from_network(
+        network(**options), search=SEARCH, windows=WINDOWS, trained=trained, conditions=CONDITIONS
+    )
 
 
 def to_network(model):
@@ -85,7 +88,9 @@ def workshop(tmp_path_factory):
 @pytest.mark.parametrize("steepness", [1.0, 12.0])
 def test_scores_are_those_of_torch_in_double_precision(hidden, steepness):
     net = network(hidden=hidden, steepness=steepness)
-    ours = from_network(net, windows=WINDOWS, trained=np.ones(9, bool), conditions=CONDITIONS)
+    ours = from_network(
+        net, search=SEARCH, windows=WINDOWS, trained=np.ones(9, bool), conditions=CONDITIONS
+    )
     x = events(3001)
     with torch.no_grad():
         exact = net.double()(torch.from_numpy(x).double()).numpy()
@@ -137,8 +142,12 @@ def test_save_and_load_select_the_same_events(path):
 def test_a_file_gives_back_all_that_was_saved(path):
     back, sent = load_model(path), model(steepness=5.0)
     assert back.conditions == CONDITIONS
-    assert (back.features, back.frame) == (sent.features, sent.frame)
+    assert back.features == sent.features == SEARCH.feature_names
+    assert list(back.search.cuts.items()) == list(SEARCH.cuts.items())
+    assert back.search.identity == SEARCH.identity
+    assert back.search == SEARCH
     assert np.array_equal(back.windows.low, sent.windows.low)
+    assert back.windows.squared is True
     assert np.array_equal(back.trained, sent.trained)
 
 
@@ -242,7 +251,8 @@ def test_missing_file_folder_and_giant_are_told_apart(tmp_path):
 
 def content_and_arrays(m):
     content = {
-        "features": list(m.features), "frame": m.frame, "n_layers": 3, "window_n_sigma": 2.0,
+        "search": json.dumps(m.search.plain()), "search_identity": m.search.identity,
+        "n_layers": 3, "window_n_sigma": 2.0, "window_squared": True,
         "conditions": dict(vars(CONDITIONS)),
     }  # fmt: skip
     arrays = {
@@ -259,6 +269,17 @@ def set_nan(file):
     file.arrays["layers.1.weight"][0, 0] = np.nan
 
 
+def of_search(change):
+    """A change of the definition of the search."""
+
+    def apply(file):
+        plain = json.loads(file.content["search"])
+        change(plain)
+        file.content["search"] = json.dumps(plain)
+
+    return apply
+
+
 WRONG = {
     "nan weight": (set_nan, "finite"),
     "wrong width": (
@@ -266,15 +287,52 @@ WRONG = {
         "layer 1",
     ),
     "no layer": (lambda f: f.arrays.pop("layers.2.bias"), "10 arrays found"),
-    "text cut": (lambda f: f.content["conditions"].update(cut="half"), "not a usable model"),
+    "text cut": (lambda f: f.content["conditions"].update(cut="half"), "'int' and 'str'"),
     "absurd cut": (lambda f: f.content["conditions"].update(cut=7), r"lie in \[0, 1\], found 7"),
-    "no frame": (lambda f: f.content.pop("frame"), "'frame' is missing"),
+    "no search": (lambda f: f.content.pop("search"), "'search' is missing"),
+    "no kind of axis": (lambda f: f.content.pop("window_squared"), "'window_squared' is missing"),
+    "no identity": (lambda f: f.content.pop("search_identity"), "'search_identity' is missing"),
+    "search that is no text": (lambda f: f.content.update(search=3), "must be str"),
+    "search that is no JSON": (lambda f: f.content.update(search="{"), "Expecting"),
+    "search without an end": (lambda f: f.content.update(search="[" * 10**6), "recursion"),
+    "no particles": (
+        of_search(lambda plain: plain.pop("particles")),
+        r"search cannot be used:\nparticles: is missing",
+    ),
+    "no cuts": (
+        of_search(lambda plain: plain.pop("cuts")),
+        "its search is not the one it was trained for",
+    ),
+    "a cut less": (
+        of_search(lambda plain: plain["cuts"].pop("pt_mumu")),
+        "its search is not the one it was trained for",
+    ),
+    "another order of the features": (
+        of_search(lambda plain: plain.update(features=dict(sorted(plain["features"].items())))),
+        "its search is not the one it was trained for",
+    ),
+    "unknown section": (
+        of_search(lambda plain: plain.update(colour="red")),
+        "colour: unknown entry",
+    ),
+    "broken expression": (
+        of_search(lambda plain: plain["cuts"].update(pt_mumu="pt_mumu >")),
+        "cuts.pt_mumu: .*pt_mumu >",
+    ),
+    "code in an expression": (
+        of_search(lambda plain: plain["define"].update(p1="__import__('os').system('true')")),
+        "define.p1: ",
+    ),
+    "a number for a cut": (
+        of_search(lambda plain: plain["cuts"].update(pt_mumu=2.0)),
+        "cuts.pt_mumu: expected a text, found 2.0",
+    ),
     "new setting": (lambda f: f.content["conditions"].update(colour=1), "colour"),
     "no scaling": (lambda f: f.arrays.update(feature_max=f.arrays["feature_min"]), "is empty"),
     "windows": (lambda f: f.arrays.update({"windows.mass_gev": np.ones(9)}), "do not rise"),
     "float64": (lambda f: f.arrays.update({"layers.0.bias": np.ones(8)}), "bias is float64"),
     "many layers": (lambda f: f.content.update(n_layers=10**12), "11 arrays found"),
-    "no layers": (lambda f: f.content.update(n_layers=None), "not a usable model"),
+    "no layers": (lambda f: f.content.update(n_layers=None), "NoneType"),
 }
 
 
@@ -285,8 +343,36 @@ def test_a_consistent_file_with_wrong_content_is_refused(kind, tmp_path):
     change, message = WRONG[kind]
     change(SimpleNamespace(content=content, arrays=arrays))
     write_model_file(tmp_path / "net", content, arrays)
-    with pytest.raises(ModelFileError, match=message):
+    with pytest.raises(ModelFileError, match=f"(?s)not a usable model.*{message}"):
         load_model(tmp_path / "net")
+
+
+def test_the_file_of_the_test_above_is_good_before_it_is_changed(tmp_path):
+    content, arrays = content_and_arrays(model())
+    write_model_file(tmp_path / "net", content, arrays)
+    assert np.array_equal(load_model(tmp_path / "net").score(events(9)), model().score(events(9)))
+
+
+def test_the_features_keep_their_order_in_a_file_and_so_do_the_cuts(tmp_path):
+    """Of names whose order is that of no sorting: another order gives other scores."""
+    assert list(SEARCH.feature_names) != sorted(SEARCH.feature_names)
+    changed = with_cuts(muon_id=None, a_late_cut="pt_thrust > 0.1")
+    sent = replace(model(), search=changed)
+    save_model(sent, tmp_path / "net")
+    back = load_model(tmp_path / "net")
+    assert back.features == sent.features
+    assert list(back.search.cuts) == list(changed.cuts)
+    assert list(back.search.basf2) == list(changed.basf2)
+    assert back.search.identity == changed.identity != SEARCH.identity
+
+
+def test_an_older_format_says_what_to_do(path):
+    data = path.read_bytes()
+    now, old = f'\\"version\\": {VERSION}'.encode(), b'\\"version\\": 1'
+    assert now in data
+    path.write_bytes(data.replace(now, old))
+    with pytest.raises(ModelFileError, match=r"format version 1, which does not say.*train again"):
+        load_model(path)
 
 
 def test_a_newer_format_says_what_to_do(path):
@@ -322,6 +408,7 @@ def test_header_is_plain_json_anyone_can_read(path):
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     ours = json.loads(header["__metadata__"]["punzi"])
     assert ours["content"]["conditions"]["luminosity_inv_fb"] == 50.0
+    assert json.loads(ours["content"]["search"])["cuts"]["pt_mumu"] == "pt_mumu > 1.0"
 
 
 def test_a_model_checks_itself():
@@ -329,7 +416,7 @@ def test_a_model_checks_itself():
     with pytest.raises(ValueError, match="marks of trained masses"):
         TrainedModel(
             good.weights, good.biases, good.feature_min, good.feature_max, WINDOWS,
-            np.ones(3, bool), CONDITIONS,
+            np.ones(3, bool), CONDITIONS, SEARCH,
         )  # fmt: skip
     with pytest.raises(ValueError, match=r"expected \(n_events, 4\)"):
         good.score(np.zeros((5, 3), np.float32))

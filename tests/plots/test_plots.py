@@ -23,15 +23,26 @@ from plots.reach import cuts_by_mass, efficiency_and_background, reach
 from plots.resolution import peak_fit, width_by_mass
 from plots.score_map import score_map
 from plots.sketch import network_sketch
-from plots.spectrum import SignalOverlay, before_and_after, connected, recoil_spectrum
-from plots.style import PROCESS_COLOUR, RED, Label, Legend, histogram_rows, per_bin, save
+from plots.spectrum import SignalOverlay, before_and_after, connected, spectrum
+from plots.style import (
+    PROCESS_COLOUR,
+    RED,
+    Label,
+    Legend,
+    SearchWords,
+    histogram_rows,
+    per_bin,
+    save,
+)
 
-LABEL = Label(luminosity_inv_fb=50.0)
+WORDS = SearchWords("m_{Z′}", r"$M^2$", "GeV$^2$", r"$M$")
+LABEL = Label(luminosity_inv_fb=50.0, words=WORDS)
 AXIS = hist.axis.Regular(20, 0, 10, name="recoil_mass", label=r"$M_\mathrm{rec}$ [GeV/$c^2$]")
 MASS = np.arange(0.5, 8.6, 0.5)
+TEXTS = {"a": "A [GeV]", "b": "B", "c": "C", "d": "D [rad]"}
 
 
-def spectrum(seed, n=500, weight=2.0):
+def histogram(seed, n=500, weight=2.0):
     h = hist.Hist(AXIS, storage=hist.storage.Weight())
     h.fill(np.random.default_rng(seed).uniform(0, 10, n), weight=weight)
     return h
@@ -65,8 +76,8 @@ def markers(ax):
 
 
 def test_the_top_of_the_stack_is_the_sum_of_the_backgrounds():
-    parts = {"taupair": spectrum(1), "eemumu": spectrum(2), "something new": spectrum(3)}
-    ax = recoil_spectrum(parts, label=LABEL).axes[0]
+    parts = {"taupair": histogram(1), "eemumu": histogram(2), "something new": histogram(3)}
+    ax = spectrum(parts, label=LABEL).axes[0]
     total = sum(h.values() for h in parts.values())
     steps = [p for p in ax.patches if isinstance(p, StepPatch)]
     assert any(np.allclose(p.get_data().values, total) for p in steps)
@@ -77,20 +88,20 @@ def test_the_top_of_the_stack_is_the_sum_of_the_backgrounds():
 
 
 def test_signal_is_not_stacked_and_its_cross_section_is_in_the_legend():
-    signal = spectrum(4, 50)
+    signal = histogram(4, 50)
     overlay = SignalOverlay(signal, mass_gev=3.0, cross_section_fb=12.5)
-    ax = recoil_spectrum({"taupair": spectrum(1)}, signals=[overlay], label=LABEL).axes[0]
+    ax = spectrum({"taupair": histogram(1)}, signals=[overlay], label=LABEL).axes[0]
     line = next(p for p in ax.patches if "12.5 fb" in str(p.get_label()))
     assert np.nan_to_num(line.get_data().values) == pytest.approx(signal.values())
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert any("3 GeV" in t and "12.5 fb" in t for t in texts)
+    assert any("$m_{Z′}$ = 3 GeV" in t and "12.5 fb" in t for t in texts)
 
 
 def test_the_ratio_of_data_is_data_over_the_sum():
-    parts = {"taupair": spectrum(1), "eemumu": spectrum(2)}
+    parts = {"taupair": histogram(1), "eemumu": histogram(2)}
     data = hist.Hist(AXIS, storage=hist.storage.Int64())
     data[...] = np.arange(20)  # the first bin is empty: no point
-    main, ratio = recoil_spectrum(parts, data=data, label=LABEL).axes
+    main, ratio = spectrum(parts, data=data, label=LABEL).axes
     total = sum(h.values() for h in parts.values())
     ((_, y),) = markers(ratio)["o"]
     assert y == pytest.approx((np.arange(20) / total)[1:])
@@ -104,7 +115,7 @@ def test_a_ratio_beyond_the_panel_is_an_arrow_at_its_edge():
     data = hist.Hist(AXIS, storage=hist.storage.Int64())
     expected[...] = [(v, v) for v in (10.0, 10, 10, 10, 0, 0, *[10] * 14)]
     data[...] = [10, 20, 25, 300, 3, 0, *[0] * 14]
-    ratio = recoil_spectrum({"taupair": expected}, data=data, label=LABEL).axes[1]
+    ratio = spectrum({"taupair": expected}, data=data, label=LABEL).axes[1]
     (arrow,) = [line for line in ratio.lines if line.get_label() == "beyond"]
     assert arrow.get_xdata() == pytest.approx(AXIS.centers[[2, 3, 4]])
     assert (arrow.get_marker(), arrow.get_color()) == ("^", RED)
@@ -116,10 +127,10 @@ def test_a_ratio_beyond_the_panel_is_an_arrow_at_its_edge():
 
 
 def test_ratios_within_the_panel_have_no_arrow():
-    parts = {"taupair": spectrum(1), "eemumu": spectrum(2)}
+    parts = {"taupair": histogram(1), "eemumu": histogram(2)}
     data = hist.Hist(AXIS, storage=hist.storage.Int64())
     data[...] = 2 * np.floor(sum(h.values() for h in parts.values()))
-    ratio = recoil_spectrum(parts, data=data, label=LABEL).axes[1]
+    ratio = spectrum(parts, data=data, label=LABEL).axes[1]
     assert "beyond" not in [line.get_label() for line in ratio.lines]
 
 
@@ -131,12 +142,12 @@ def texts_and_colours(ax):
 
 
 def test_a_label_changes_the_text_of_a_process_and_not_its_colour():
-    parts = {"taupair": spectrum(1), "eemumu": spectrum(2), "other": spectrum(3)}
-    plain = texts_and_colours(recoil_spectrum(parts, label=LABEL).axes[0])
+    parts = {"taupair": histogram(1), "eemumu": histogram(2), "other": histogram(3)}
+    plain = texts_and_colours(spectrum(parts, label=LABEL).axes[0])
     legend = Legend({"taupair": "ττ(γ)", "other": "ττ(γ) of others"}, data="2019")
     data = hist.Hist(AXIS, storage=hist.storage.Int64()).fill([1.0, 2.0])
     for figure in (
-        recoil_spectrum(parts, data=data, label=LABEL, legend=legend),
+        spectrum(parts, data=data, label=LABEL, legend=legend),
         before_and_after(parts, parts, data=(data, data), label=LABEL, legend=legend),
     ):
         named = texts_and_colours(figure.axes[0])
@@ -149,14 +160,14 @@ def test_a_label_changes_the_text_of_a_process_and_not_its_colour():
 
 
 def test_two_samples_of_one_label_are_both_in_the_stack():
-    parts = {"first": spectrum(1), "second": spectrum(2)}
+    parts = {"first": histogram(1), "second": histogram(2)}
     legend = Legend({"first": "qq", "second": "qq"})
-    ax = recoil_spectrum(parts, label=LABEL, legend=legend).axes[0]
+    ax = spectrum(parts, label=LABEL, legend=legend).axes[0]
     assert [t.get_text() for t in ax.get_legend().get_texts()].count("qq") == 2
 
 
 def test_every_sample_of_the_legend_is_filled_and_signal_is_a_line():
-    shapes = {"taupair": spectrum(1), "other": spectrum(2), "5 GeV": spectrum(3)}
+    shapes = {"taupair": histogram(1), "other": histogram(2), "5 GeV": histogram(3)}
     legend = Legend({"taupair": "ττ(γ)", "other": "qq"})
     figure = feature_distributions({"pt_mumu": shapes}, label=LABEL, legend=legend)
     lines = {p.get_label(): p for p in figure.axes[0].patches if p.get_label()}
@@ -171,9 +182,9 @@ def test_every_sample_of_the_legend_is_filled_and_signal_is_a_line():
 
 @pytest.mark.parametrize("logarithmic", [True, False])
 def test_the_legend_does_not_cover_the_data(logarithmic):
-    figure = recoil_spectrum(
-        {"taupair": spectrum(1), "eemumu": spectrum(2), "mumugamma": spectrum(3)},
-        signals=[SignalOverlay(spectrum(i, 50), float(i), 10.0) for i in (4, 5, 6)],
+    figure = spectrum(
+        {"taupair": histogram(1), "eemumu": histogram(2), "mumugamma": histogram(3)},
+        signals=[SignalOverlay(histogram(i, 50), float(i), 10.0) for i in (4, 5, 6)],
         label=LABEL,
         logarithmic=logarithmic,
     )
@@ -185,8 +196,8 @@ def test_the_legend_does_not_cover_the_data(logarithmic):
 
 
 def test_before_and_after_share_the_axis():
-    parts = {"taupair": spectrum(1)}
-    upper, lower = before_and_after(parts, {"taupair": spectrum(2, 20)}, label=LABEL).axes
+    parts = {"taupair": histogram(1)}
+    upper, lower = before_and_after(parts, {"taupair": histogram(2, 20)}, label=LABEL).axes
     assert upper.get_xlim() == lower.get_xlim() == (0, 10)
 
 
@@ -295,14 +306,24 @@ def test_the_fit_shows_the_window_and_its_pulls():
 
 def test_widths_without_published_ones_have_two_entries():
     none = np.empty(0)
-    record = WidthsByMass(MASS, 0.3 - 0.02 * MASS, MASS * 0 + 0.01, MASS, MASS, none, none, none)
+    record = WidthsByMass(
+        MASS, 0.3 - 0.02 * MASS, MASS * 0 + 0.01, MASS, MASS, "", none, none, none
+    )
     ax = width_by_mass(record, label=LABEL).axes[0]
     assert len(ax.get_legend().get_texts()) == 2
+    with_them = replace(
+        record, reference_text="a paper", reference_mass_gev=MASS, reference_sigma=MASS,
+        reference_error=MASS,
+    )  # fmt: skip
+    ax = width_by_mass(with_them, label=LABEL).axes[0]
+    texts = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert len(texts) == 3
+    assert "published (a paper)" in texts
 
 
 def test_feature_shapes_are_normalised():
     figure = feature_distributions(
-        {"pt_mumu": {"taupair": spectrum(1), "5 GeV": spectrum(2, 30)}}, label=LABEL
+        {"pt_mumu": {"taupair": histogram(1), "5 GeV": histogram(2, 30)}}, label=LABEL
     )
     shapes = [p for p in figure.axes[0].patches if p.get_label() in (r"$\tau^+\tau^-$", "5 GeV")]
     assert [p.get_data().values.sum() for p in shapes] == pytest.approx([1, 1])
@@ -317,11 +338,11 @@ def test_features_are_shown_where_there_are_events():
 
 
 def test_every_weight_is_a_line_of_the_sketch():
-    ax = network_sketch(["pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu"], (8, 4)).axes[
-        0
-    ]
+    inputs = ["$p_T$", "$E$", "a", "b"]
+    ax = network_sketch(inputs, (8, 4)).axes[0]
     lines = [c for c in ax.collections if hasattr(c, "get_segments")]
     assert sum(len(c.get_segments()) for c in lines) == 4 * 8 + 8 * 4 + 4
+    assert [t.get_text() for t in ax.texts][:4] == inputs
 
 
 def test_the_isosurface_of_a_distance_is_a_sphere():
@@ -338,17 +359,52 @@ def test_the_boundary_is_drawn_if_there_is_one(level):
     axes = np.array([np.linspace(0, 5, 8)] * 3)
     score = np.meshgrid(*axes, indexing="ij")[0] / 5
     record = DecisionBoundary(
-        1.5, level, axes, score, np.array([1.0, 4.0]), np.repeat([1.0, 4.0], 10),
-        np.random.default_rng(1).uniform(0, 5, (20, 3)),
+        ("a", "b", "c"), ("d",), np.array([1.5]), level, axes, score, np.array([1.0, 4.0]),
+        np.repeat([1.0, 4.0], 10), np.random.default_rng(1).uniform(0, 5, (20, 3)),
     )  # fmt: skip
-    ax = decision_boundary(record, label=LABEL).axes[0]
+    figure = decision_boundary(record, texts=TEXTS, label=LABEL)
+    (ax,) = figure.axes
     surfaces = [c for c in ax.collections if "Poly3D" in type(c).__name__]
     assert len(surfaces) == (1 if level < 1 else 0)
+    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["A [GeV]", "B", "C"]
+    assert "D = 1.5 rad" in [t.get_text() for t in figure.texts]
+
+
+@pytest.mark.parametrize("level", [0.5, 7.0])
+def test_in_a_plane_the_boundary_is_a_line_and_points_stand_where_they_are(level):
+    axes = np.array([np.linspace(0, 5, 8), np.linspace(-1, 1, 8)])
+    score = np.meshgrid(*axes, indexing="ij")[0] / 5
+    points = np.random.default_rng(1).uniform(0, 1, (20, 2))
+    record = DecisionBoundary(
+        ("a", "b"), ("c", "d"), np.zeros(2), level, axes, score, np.array([1.0, 4.0]),
+        np.repeat([1.0, 4.0], 10), points,
+    )  # fmt: skip
+    (ax,) = decision_boundary(record, texts=TEXTS, label=LABEL).axes
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("A [GeV]", "B")
+    for line, rows in zip(ax.lines, (slice(10), slice(10, 20)), strict=True):
+        assert np.array_equal(line.get_xydata(), points[rows])
+    lines = [c for c in ax.collections if not c.get_facecolor().size]
+    assert len(lines) == (1 if level < 1 else 0)
+    for line in lines:
+        (path,) = line.get_paths()
+        assert path.vertices[:, 0] == pytest.approx(2.5)  # score = x / 5
+
+
+def test_of_one_feature_the_score_itself_is_shown():
+    x = np.linspace(0, 5, 8)
+    record = DecisionBoundary(
+        ("a",), (), np.empty(0), 0.5, x[None], x / 5, np.array([1.0]), np.full(3, 1.0),
+        np.array([[1.0], [2.0], [3.0]]),
+    )  # fmt: skip
+    (ax,) = decision_boundary(record, texts=TEXTS, label=LABEL).axes
+    assert any(np.array_equal(line.get_ydata(), x / 5) for line in ax.lines)
+    assert any(np.array_equal(line.get_ydata(), [0.5, 0.5]) for line in ax.lines)
+    assert any(np.array_equal(line.get_xdata(), [1, 2, 3]) for line in ax.lines)
 
 
 def test_saved_numbers_are_the_histogram_and_a_second_save_has_the_same_bytes(tmp_path):
-    h = spectrum(1)
-    figure = recoil_spectrum({"taupair": h}, label=LABEL)
+    h = histogram(1)
+    figure = spectrum({"taupair": h}, label=LABEL)
     rows = histogram_rows({"taupair": h})
     first = {p: p.read_bytes() for p in save(figure, tmp_path / "recoil", rows)}
     assert [p.name for p in first] == ["recoil.pdf", "recoil.png", "recoil.csv"]
@@ -356,13 +412,13 @@ def test_saved_numbers_are_the_histogram_and_a_second_save_has_the_same_bytes(tm
         read = list(csv.DictReader(file))
     assert [float(r["taupair"]) for r in read] == pytest.approx(h.values())
     assert [float(r["taupair_error"]) ** 2 for r in read] == pytest.approx(h.variances())
-    again = recoil_spectrum({"taupair": h}, label=LABEL)
+    again = spectrum({"taupair": h}, label=LABEL)
     assert {p: p.read_bytes() for p in save(again, tmp_path / "recoil", rows)} == first
     assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path):
-    figure = recoil_spectrum({"taupair": spectrum(1)}, label=LABEL)
+    figure = spectrum({"taupair": histogram(1)}, label=LABEL)
     save(figure, tmp_path / "a", [{"x": 1}])
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     figure.savefig = None
@@ -373,8 +429,8 @@ def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path):
 
 def test_the_label_never_claims_approval_and_settings_of_the_reader_stay():
     before = dict(mpl.rcParams)
-    figure = recoil_spectrum(
-        {"taupair": spectrum(1)}, label=replace(LABEL, text="Pseudo-data (own work)")
+    figure = spectrum(
+        {"taupair": histogram(1)}, label=replace(LABEL, text="Pseudo-data (own work)")
     )
     assert dict(mpl.rcParams) == before
     texts = " ".join(t.get_text() for t in figure.findobj(mpl.text.Text))

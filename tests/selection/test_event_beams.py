@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from selection.beams import SUPERKEKB, Beams
-from selection.features import event_kinematics
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN, MOMENTA
+from tests.dimuon import event_kinematics
 
 OTHER = Beams(6.8, 4.1, 0.0415)
-KINEMATICS = ("axis", "recoil_costheta", "features", "finite")
+KINEMATICS = ("axis", "features", "finite")
 
 
 @pytest.fixture

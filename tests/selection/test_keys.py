@@ -1,19 +1,19 @@
-"""The key of an event: all five numbers of its identity, and the data set, decide it."""
+"""The key of an event: all four numbers of its identity, and the data set, decide it."""
 
 import hashlib
 
 import numpy as np
 import pytest
 
-from selection.keys import event_keys
-from selection.ntuple import KEY_COLUMNS
+from selection.keys import event_keys, row_keys
+from selection.ntuple import EVENT_COLUMNS, KEY_COLUMNS
 from selection.table import validation_mask
 
 UINT64 = 2**64 - 1
 
 
 def identity(n):
-    return {branch: np.zeros(n, np.int64) for branch in KEY_COLUMNS}
+    return {branch: np.zeros(n, np.int64) for branch in EVENT_COLUMNS}
 
 
 def mixed(z):
@@ -24,13 +24,12 @@ def mixed(z):
     return z ^ (z >> 31)
 
 
-def test_the_five_numbers_are_those_that_basf2_writes():
-    assert list(KEY_COLUMNS) == [
-        "experiment", "run", "event", "production", "candidate",
-    ]  # fmt: skip
+def test_the_numbers_are_those_that_basf2_writes():
+    assert list(EVENT_COLUMNS) == ["experiment", "run", "event", "production"]
+    assert list(KEY_COLUMNS) == [*EVENT_COLUMNS, "candidate"]
 
 
-@pytest.mark.parametrize("branch", KEY_COLUMNS)
+@pytest.mark.parametrize("branch", EVENT_COLUMNS)
 def test_events_that_differ_in_one_number_are_different_events(branch):
     columns = identity(1000) | {branch: np.arange(1000)}
     assert len(np.unique(event_keys("signal", columns, 1000))) == 1000
@@ -39,21 +38,33 @@ def test_events_that_differ_in_one_number_are_different_events(branch):
 def test_the_same_number_in_another_place_is_another_event():
     keys = {
         branch: int(event_keys("signal", identity(1) | {branch: np.array([7])}, 1)[0])
-        for branch in KEY_COLUMNS
+        for branch in EVENT_COLUMNS
     }
-    assert len(set(keys.values())) == 5
+    assert len(set(keys.values())) == 4
 
 
 def test_a_key_is_the_chain_of_mixes_of_its_head():
     rng = np.random.default_rng(1)
-    columns = {b: rng.integers(-1, 2**31, 20) for b in KEY_COLUMNS}
+    columns = {b: rng.integers(-1, 2**31, 20) for b in EVENT_COLUMNS}
     expected = []
     for row in range(20):
         key = int.from_bytes(hashlib.blake2b(b"taupair", digest_size=8).digest(), "little")
-        for branch in KEY_COLUMNS:
+        for branch in EVENT_COLUMNS:
             key = mixed(key ^ (int(columns[branch][row]) & UINT64))
-        expected.append(key)
-    assert event_keys("taupair", columns, 20).tolist() == expected
+        expected.append(mixed(key))
+    found = event_keys("taupair", columns, 20)
+    assert found.tolist() == expected
+    candidate = rng.integers(0, 9, 20)
+    rows = [mixed(k ^ int(c)) for k, c in zip(expected, candidate, strict=True)]
+    assert row_keys(found, candidate).tolist() == rows
+    assert found.tolist() == expected  # not changed in place
+
+
+def test_the_candidate_is_no_part_of_the_event_and_tells_its_rows_apart():
+    columns = identity(1000) | {"candidate": np.arange(1000)}
+    key = event_keys("signal", columns, 1000)
+    assert len(np.unique(key)) == 1
+    assert len(np.unique(row_keys(key, columns["candidate"]))) == 1000
 
 
 def test_the_data_set_is_part_of_the_identity_and_absent_numbers_are_zero():

@@ -20,18 +20,16 @@ from analysis.apply.plan import Request, models_and_ntuples
 from analysis.apply.spectra import add_weights, counted, counted_spectra, empty_spectra
 from analysis.cli import main
 from analysis.run.executors import Execution
-from analysis.select.histograms import AXES, load_json
-from models.model_file import ModelFileError
+from analysis.select.histograms import load_json, quantity_axes
+from models.model_file import VERSION, ModelFileError, read_model_file, write_model_file
 from models.network import PunziNet
 from models.trained import Conditions, from_network, load_model, save_model
 from selection.beams import SUPERKEKB
-from selection.features import event_kinematics
 from selection.ntuple import MOMENTA
-from selection.preselection import Preselection
-from selection.table import FEATURES
 from selection.windows import MassWindows, window_span
 from simulation.recipe import Recipe
 from simulation.write import write_sample
+from tests.dimuon import FEATURES, SEARCH, event_kinematics, with_cuts
 
 LOW, HIGH = np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0])
 MASSES = np.arange(1.0, 9.0)
@@ -39,7 +37,7 @@ WINDOWS = MassWindows(MASSES, np.full(8, 0.6), 2.0, squared=True)
 ONE = Execution("iterative", 1)
 
 
-def model(seed=1, **changes):
+def model(seed=1, search=SEARCH, **changes):
     net = PunziNet(LOW, HIGH, seed=seed)
     for parameter in net.parameters():
         parameter.data.mul_(4)
@@ -49,12 +47,12 @@ def model(seed=1, **changes):
         "sqrt_s_gev": SUPERKEKB.sqrt_s_gev,
         "luminosity_inv_fb": 50.0,
         "beams": asdict(SUPERKEKB),
-        "preselection": asdict(Preselection()),
         "training": {},
         "provenance": {},
     }
     return from_network(
         net,
+        search=search,
         windows=WINDOWS,
         trained=np.ones(8, bool),
         conditions=Conditions(**(values | changes)),
@@ -161,7 +159,7 @@ def test_windows_of_an_entry_are_the_windows_that_hold_it(mass2):
 
 
 def test_data_need_neither_truth_nor_weights_nor_beams(samples, net, tmp_path):
-    kept = (*MOMENTA, *Preselection().columns, "__ncandidates__")
+    kept = (*SEARCH.columns, "__ncandidates__")
     data = tmp_path / "data.root"
     rewritten(samples[0], data, change=lambda c: {k: c[k] for k in kept})
     apply_model(request(net, [data, samples[0]], tmp_path / "out"), ONE)
@@ -173,7 +171,8 @@ def test_data_need_neither_truth_nor_weights_nor_beams(samples, net, tmp_path):
 
 def test_entries_are_counted_in_the_bins_of_hist():
     mass2 = np.random.default_rng(1).uniform(-10, 120, 10_000)
-    edges = np.concatenate([AXES["recoil_mass2"].edges, AXES["recoil_mass"].edges ** 2, [-0.0]])
+    axes = quantity_axes(SEARCH)
+    edges = np.concatenate([axes["recoil_mass2"].edges, axes["recoil_mass"].edges ** 2, [-0.0]])
     mass2 = np.concatenate([mass2, edges, np.nextafter(edges, -9), np.nextafter(edges, 999)])
     selected = np.arange(len(mass2)) % 4 > 0
     passing = selected & (np.arange(len(mass2)) % 3 == 0)
@@ -181,9 +180,9 @@ def test_entries_are_counted_in_the_bins_of_hist():
         (mass2[rows], selected[rows], passing[rows]) for rows in (slice(999), slice(999, None))
     ]
     unselected = (np.array([np.nan, np.inf]), np.zeros(2, bool), np.zeros(2, bool))
-    spectra = counted_spectra([counted(*part) for part in (*parts, unselected)])
-    expected = empty_spectra()
-    add_weights(expected, mass2[selected], passing[selected], np.ones(selected.sum()))
+    spectra = counted_spectra(SEARCH, [counted(SEARCH, *part) for part in (*parts, unselected)])
+    expected = empty_spectra(SEARCH)
+    add_weights(SEARCH, expected, mass2[selected], passing[selected], np.ones(selected.sum()))
     for stage in expected:
         for name in ("recoil_mass2", "recoil_mass"):
             entries = expected[stage][name].values(flow=True)
@@ -437,12 +436,21 @@ def snapshot(folder):
     return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+def with_search(source, target, change):
+    """A model whose definition of the search somebody changed."""
+    content, arrays = read_model_file(source)
+    plain = json.loads(content["search"])
+    change(plain)
+    write_model_file(target, {**content, "search": json.dumps(plain)}, arrays)
+
+
 REFUSED = {
-    "other features": "was trained with the features a, b, c, d",
-    "other frame": "in the frame 'laboratory'",
     "no beams": "does not say for which beams",
-    "a cut not stated": r"preselection it was trained \(extra_energy_max_gev not stated\)",
-    "an unknown cut": "preselection it was trained",
+    "beams not all stated": r"for which beams it was trained \(half_crossing_angle_rad not stated\)",
+    "a broken search": r"is not a usable model: the search cannot be used:\ncuts.pt_mumu: ",
+    "an unknown entry of the search": r"is not a usable model: .*\ncolour: unknown entry",
+    "a cut not stated": "is not a usable model: its search is not the one it was trained for",
+    "an old format": "has format version 1, which does not say how its features and cuts",
     "no cut on the score": "has no cut yet",
     "energy of the model": "was trained at 10.5196 GeV",
     "energy of the configuration": "the configuration has sqrt",
@@ -451,6 +459,7 @@ REFUSED = {
     "missing file": "no such file",
     "missing branch": "has no branch 'extra_energy'",
     "mixed ensemble": "no ensemble: they differ in cut",
+    "mixed searches": "no ensemble: they differ in search$",
     "clashing names": "would both be written to",
     "existing output": "was not made by this model",
     "foreign output": "was not made by this model",
@@ -467,18 +476,26 @@ def test_refusals_say_why_and_change_nothing(case, samples, net, foreign, tmp_pa
     (tmp_path / "b").mkdir()
     lower = SUPERKEKB.electron_energy_gev * (10.5196 / SUPERKEKB.sqrt_s_gev) ** 2
     low = replace(SUPERKEKB, electron_energy_gev=lower)  # off resonance: 60 MeV less
-    if case == "other features":
-        save_model(replace(model(), features=("a", "b", "c", "d")), own)
-    elif case == "other frame":
-        save_model(replace(model(), frame="laboratory"), own)
-    elif case == "no beams":
+    if case == "no beams":
         save_model(model(beams={}), own)
+    elif case == "beams not all stated":
+        stated = asdict(SUPERKEKB)
+        del stated["half_crossing_angle_rad"]
+        save_model(model(beams=stated), own)
+    elif case == "a broken search":
+        with_search(net, own, lambda plain: plain["cuts"].update(pt_mumu="pt_mumu >"))
     elif case == "a cut not stated":
-        stated = asdict(Preselection())
-        del stated["extra_energy_max_gev"]
-        save_model(model(preselection=stated), own)
-    elif case == "an unknown cut":
-        save_model(model(preselection=asdict(Preselection()) | {"thrust_min": 0.9}), own)
+        with_search(net, own, lambda plain: plain["cuts"].pop("extra_energy"))
+    elif case == "an unknown entry of the search":
+        with_search(net, own, lambda plain: plain.update(colour="red"))
+    elif case == "an old format":
+        now, old = f'\\"version\\": {VERSION}'.encode(), b'\\"version\\": 1'
+        assert now in net.read_bytes()
+        own.write_bytes(net.read_bytes().replace(now, old))
+    elif case == "mixed searches":
+        cut = load_model(net).cut
+        save_model(model(search=with_cuts(pt_mumu="pt_mumu > 1.1"), cut=cut), own)
+        ask = replace(ask, models=(net, own))
     elif case == "no cut on the score":
         save_model(model(cut=None), own)
     elif case == "energy of the model":

@@ -10,7 +10,7 @@ from analysis.apply.rows import FileRows, score_rows
 from analysis.config.configuration import parse
 from models.trained import load_model, save_model
 from selection.beams import SUPERKEKB, Beams
-from selection.ntuple import CUT_COLUMNS, MOMENTA
+from tests.dimuon import SEARCH, with_cuts
 
 CONFIG = """\
 luminosity_inv_fb: 50
@@ -73,7 +73,8 @@ def test_whatever_lets_other_entries_pass_has_another_identity(saved_model, tmp_
     changes = [
         {"cut": 0.51},
         {"beams": replace(cut.beams, electron_energy_gev=7.005)},
-        {"preselection": replace(cut.preselection, pt_mumu_min_gev=1.1)},
+        {"models": (replace(cut.models[0], search=with_cuts(pt_mumu="pt_mumu > 1.1")),)},
+        {"missing": -999.0},
         {"candidates": "all"},
         {"sha256": load_cut([other], config=None, cut=None).sha256},
     ]
@@ -90,7 +91,7 @@ def test_a_selected_row_whose_weight_is_no_number_stops_the_work(
 ):
     cut = load_cut([saved_model], config=None, cut=None)
     values = columns(300, mass_gev=2.0)
-    names = {n: n for n in (*MOMENTA, *CUT_COLUMNS, "weight")}
+    names = {n: n for n in (*SEARCH.columns, "weight")}
     names["n_candidates"] = "__ncandidates__"
 
     def rows(name):

@@ -44,8 +44,8 @@ MISTAKES = [
     ("n_generated: 3000", "n_generated: 2.5", r"line 7: samples\.signal\.n_generated: .*integer"),
     (
         "last: 8.9",
-        "last: 10.5",
-        r"line 6: .*10\.4 GeV is out of range: expected 0 < mass < 10\.368",
+        "last: 10.9",
+        r"line 6: .*10\.6 GeV is out of range: expected 0 < mass < 10\.580",
     ),
     ("last: 8.9", "last: 0.01", r"line 6: .*last=0\.01 lies below first=0\.1"),
     ("first: 0.1", "first: 0", r"line 6: .*greater than 0"),

@@ -5,16 +5,15 @@ import pytest
 
 from analysis.inputs.columns import read_columns, wanted_columns
 from selection.ntuple import MOMENTA
-from selection.preselection import Preselection
+from tests.dimuon import NO_CUTS, SEARCH, with_cuts
 
 ALL_CUTS = {"mu_plus_id", "mu_minus_id", "extra_energy", "photon_recoil_angle"}
 BEAMS = {"beam_px", "beam_py", "beam_pz", "beam_e", "ecms"}
-OFF = Preselection(muon_id_min=None, extra_energy_max_gev=None, photon_recoil_angle_min_deg=None)
 
 
 def wanted(mapped=None, **changes):
     asked = {
-        "tree": None, "preselection": Preselection(), "candidates": "all", "weight": None,
+        "tree": None, "search": SEARCH, "candidates": "all", "weight": None,
         "event_numbers": False,
     }  # fmt: skip
     return wanted_columns(mapped or {}, **(asked | changes))
@@ -35,7 +34,11 @@ def test_the_identity_of_an_event_is_read_whole():
 
 def test_cuts_that_are_on_need_their_columns_and_no_others():
     assert set(wanted().required) == {*MOMENTA, *ALL_CUTS}
-    assert set(wanted(preselection=OFF).required) == set(MOMENTA)
+    assert set(wanted(search=NO_CUTS).required) == set(MOMENTA)
+    less = wanted(search=with_cuts(extra_energy=None)).required
+    assert set(less) == {*MOMENTA, *ALL_CUTS} - {"extra_energy"}
+    more = wanted(search=with_cuts(timing="abs(t0) < 3")).required
+    assert more["t0"] == "t0"
 
 
 def test_beams_are_optional_until_their_branches_are_named():

@@ -1,6 +1,10 @@
 """Ntuples as they are: other names, other trees, several samples, counts and weights of any form."""
 
+from dataclasses import fields
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import uproot
 
@@ -13,6 +17,7 @@ from analysis.select.index import load_selection
 from analysis.select.skim import read_table
 from analysis.select.stage import select_events
 from selection.beams import SUPERKEKB, Beams
+from tests.dimuon import event_kinematics
 
 ONE = Execution(executor="iterative")
 
@@ -140,8 +145,6 @@ def test_a_sample_may_have_its_own_names_tree_and_beams(tmp_path, save, columns)
     text += "  other: {kind: background, files: other.root, weight: weight, tree: theirs, "
     text += "columns: {mu_plus_px: p1x}, beams: {electron_energy_gev: 7.01}}\n"
     table = selected(text, tmp_path)
-    from selection.features import event_kinematics
-
     theirs = table.axis[table.sample == 1]
     columns_ = {**other, "mu_plus_px": other["p1x"]}
     expected = event_kinematics(columns_, Beams(electron_energy_gev=7.01)).axis
@@ -149,14 +152,36 @@ def test_a_sample_may_have_its_own_names_tree_and_beams(tmp_path, save, columns)
     assert not np.isin(theirs, event_kinematics(columns_, SUPERKEKB).axis).any()
 
 
-def test_a_file_without_a_tree_says_what_it_holds(tmp_path, columns):
-    cols = {k: v for k, v in columns(50).items() if k.startswith("mu")}
+def test_a_file_without_a_tree_says_what_it_holds(tmp_path):
     with uproot.recreate(tmp_path / "signal_2.root") as file:
-        file.mkrntuple("events", cols)
+        file["mass"] = np.histogram([1.0, 2.0])
     config = parse(HEAD + signal(masses="[2]"), where="test")
     sets = datasets(config, folder=tmp_path)
     (problem,) = find_problems(sets, inspect_all(config, sets, workers=1))
-    assert problem.text == "has no TTree; it holds an RNTuple 'events'"
+    assert problem.text == "has no TTree or RNTuple; it holds a TH1D 'mass'"
+
+
+def test_the_same_columns_are_the_same_events_in_a_tree_an_rntuple_and_parquet(
+    tmp_path, save, columns
+):
+    cols = columns(300, mass_gev=2.0)
+    tables = []
+    for kind in ("root", "rntuple.root", "parquet"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        name = f"signal_2.{kind}"
+        if kind == "root":
+            save(folder / name, cols)
+        elif kind == "parquet":
+            pq.write_table(pa.table(cols), folder / name, row_group_size=70)
+        else:
+            with uproot.recreate(folder / name) as file:
+                file.mkrntuple("events", cols)
+        tables.append(selected(HEAD + signal(files=name, masses="[2]"), folder))
+    assert 0 < len(tables[0]) < 300
+    for other in tables[1:]:
+        for f in fields(other):
+            assert np.array_equal(getattr(other, f.name), getattr(tables[0], f.name)), f.name
 
 
 def test_problems_are_told_once_for_all_files_that_have_them(tmp_path, save, columns):

@@ -124,15 +124,15 @@ def test_other_bins_in_the_code_make_other_histograms(own_inputs, tmp_path):
             command, cwd=own_inputs, env=place, capture_output=True, text=True, check=True
         )
         content = json.loads((own_inputs / "runs/bins/histograms.json").read_text())
-        return done.stderr, content["background"]["recoil_mass2"]["axes"][0]["bins"]
+        return done.stderr, content["background"]["recoil_mass"]["axes"][0]["bins"]
 
     said, bins = select()
-    assert bins == 180
+    assert bins == 100
     assert "up to date" in select()[0]
     edited = program / "analysis/select/histograms.py"
     text = edited.read_text()
-    assert "180, -5, 85" in text
-    edited.write_text(text.replace("180, -5, 85", "90, -5, 85"))
+    assert text.count("Regular(100, 0,") == 1
+    edited.write_text(text.replace("Regular(100, 0,", "Regular(50, 0,"))
     said, bins = select()
-    assert bins == 90
+    assert bins == 50
     assert "0 already done" not in said  # the shards hold events, not histograms: they are kept

@@ -27,8 +27,10 @@ from analysis.select.skim import read_table
 from analysis.select.stage import select_events
 from analysis.train.stage import simulated_events
 from selection.beams import SUPERKEKB, Beams
-from selection.features import event_kinematics
 from selection.ntuple import MOMENTA
+from tests.dimuon import event_kinematics
+
+BEAM_AXES = tuple(zip(("px", "py", "pz"), SUPERKEKB.total[:3], strict=True))
 
 
 def run_select(folder, run_path, changes=(), **how):
@@ -82,7 +84,8 @@ def test_selected_events_are_those_of_a_plain_reading(small_inputs, expected):
         with uproot.open({small_inputs / f"background_{i}.root": "variables"}) as tree:
             a = tree.arrays(library="np")
         found = event_kinematics({k: a[k] for k in MOMENTA}, SUPERKEKB)
-        theta = np.degrees(np.arccos(found.recoil_costheta))
+        lab = [b - a[f"mu_plus_{x}"].astype(float) - a[f"mu_minus_{x}"] for x, b in BEAM_AXES]
+        theta = np.degrees(np.arctan2(np.hypot(lab[0], lab[1]), lab[2]))
         keep = (theta > 33) & (theta < 124) & (found.features[3] > 1) & (a["extra_energy"] < 0.4)
         rows.append((found.axis[keep], a["weight"][keep] * 50))
     mass2, weight = (np.concatenate(column) for column in zip(*rows, strict=True))
@@ -123,11 +126,14 @@ def test_a_second_call_has_nothing_to_do(small_inputs, tmp_path, expected, caplo
 
 def test_other_cuts_make_other_shards_and_old_ones_are_removed(small_inputs, tmp_path, expected):
     run = tmp_path / "run"
-    tight = run_select(small_inputs, run, ["preselection.pt_mumu_min_gev=2"], executor="iterative")
+    tight = run_select(small_inputs, run, ["cuts.pt_mumu=pt_mumu > 2"], executor="iterative")
     assert len(tight[0]) < len(expected[0])
     assert tight[0].features[:, 3].min() > 2
     same(run_select(small_inputs, run, executor="iterative"), expected)
     assert len(list(run.rglob("*.parquet"))) == 7
+    off = run_select(small_inputs, run, ["cuts.pt_mumu=null"], executor="iterative")
+    assert len(off[0]) > len(expected[0])
+    assert off[0].features[:, 3].min() < 1
 
 
 def test_a_damaged_shard_is_made_again(small_inputs, tmp_path, expected, caplog):

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 from analysis.select.events import selected_events
-from analysis.select.histograms import AXES, added, filled_histograms, skim_histograms
+from analysis.select.histograms import added, quantity_axes, skim_histograms
 from selection.beams import SUPERKEKB
-from selection.features import event_kinematics
-from selection.ntuple import KEY_COLUMNS
-from selection.preselection import Preselection
-from selection.table import FEATURES
+from selection.keys import row_keys
+from selection.ntuple import EVENT_COLUMNS, KEY_COLUMNS
+from tests.dimuon import FEATURES, SEARCH, event_kinematics
 
 
 def selected(columns, *, candidates="all"):
     skim, counts = selected_events(
-        columns, "signal/2", beams=SUPERKEKB, preselection=Preselection(), candidates=candidates
+        columns, "signal/2", search=SEARCH, beams=SUPERKEKB, candidates=candidates
     )
     return skim, counts.flow
 
@@ -55,9 +54,24 @@ def test_the_skim_holds_the_rows_that_pass_in_their_order(rows):
         assert np.array_equal(skim[name], rows[name][at])
 
 
-@pytest.mark.parametrize("number", KEY_COLUMNS)
-def test_rows_that_differ_in_one_number_of_their_identity_have_different_keys(rows, number):
-    """Two candidates of one event are two rows, and so are two productions."""
+def test_every_cut_of_the_search_is_a_step_of_the_cutflow(rows):
+    _, flow = selected(rows)
+    assert flow.names == ("all", "valid", "candidate", *SEARCH.cuts)
+
+
+def test_candidates_of_one_event_share_its_key_and_are_rows_of_their_own(rows):
+    for name in KEY_COLUMNS:
+        rows[name] = np.zeros(800, np.int64)
+    rows["candidate"] = np.arange(800)
+    skim, _ = selected(rows)
+    assert len(skim["key"]) > 1
+    assert len(np.unique(skim["key"])) == 1
+    assert len(np.unique(row_keys(skim["key"], skim["candidate"]))) == len(skim["key"])
+
+
+@pytest.mark.parametrize("number", EVENT_COLUMNS)
+def test_rows_that_differ_in_one_number_of_their_event_have_different_keys(rows, number):
+    """Two productions of one event are two events."""
     for name in KEY_COLUMNS:
         rows[name] = np.zeros(800, np.int64)
     rows[number] = np.arange(800)
@@ -90,8 +104,9 @@ def test_a_weight_that_is_no_number_is_counted_and_refused(rows):
 
 def test_histograms_hold_every_row_once_and_count_in_integers(rows):
     skim, _ = selected(rows)
-    found = skim_histograms(skim)
-    for name in AXES:
+    found = skim_histograms(skim, SEARCH)
+    assert {"recoil_mass2", "recoil_mass", *FEATURES} == set(quantity_axes(SEARCH))
+    for name in quantity_axes(SEARCH):
         raw, weighted = found[f"{name}_raw"], found[name]
         assert raw.values(flow=True).sum() == len(skim["weight"])
         assert type(raw.storage_type()).__name__ == "Int64"  # exact beyond 2^24 and 2^53
@@ -102,14 +117,17 @@ def test_histograms_hold_every_row_once_and_count_in_integers(rows):
 def test_equal_weights_fill_as_any_others_do():
     """The short way for one weight is the long way."""
     rng = np.random.default_rng(1)
-    mass2, features = rng.uniform(-3, 90, 500), rng.uniform(-7, 7, (4, 500))
-    equal = filled_histograms(mass2, features, np.full(500, 0.3))
+    columns = {"axis": rng.uniform(-3, 90, 500)}
+    columns |= {name: rng.uniform(-7, 7, 500) for name in FEATURES}
+
+    def filled(rows, weight):
+        part = {name: values[rows] for name, values in columns.items()}
+        return skim_histograms({**part, "weight": weight}, SEARCH)
+
+    equal = filled(slice(None), np.full(500, 0.3))
     nearly = np.append(np.full(498, 0.3), 0.3 + 1e-15)
-    together = added(
-        filled_histograms(mass2[:1], features[:, :1], np.full(1, 0.3)),
-        filled_histograms(mass2[1:], features[:, 1:], nearly),
-    )
-    for name in AXES:
+    together = added(filled(slice(1), np.full(1, 0.3)), filled(slice(1, None), nearly))
+    for name in quantity_axes(SEARCH):
         for part in ("values", "variances"):
             one, two = (getattr(h[name], part)(flow=True) for h in (together, equal))
             assert one == pytest.approx(two)
@@ -119,4 +137,7 @@ def test_of_no_rows_there_are_empty_histograms(rows):
     none = {name: column[:0] for name, column in rows.items()}
     skim, flow = selected(none)
     assert set(flow.raw) == {0}
-    assert all(h.sum(flow=True) == 0 for n, h in skim_histograms(skim).items() if n.endswith("raw"))
+    filled = skim_histograms(skim, SEARCH)
+    raw = [h for name, h in filled.items() if name.endswith("raw")]
+    assert len(raw) == 6
+    assert all(h.sum(flow=True) == 0 for h in raw)

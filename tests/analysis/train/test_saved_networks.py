@@ -33,7 +33,9 @@ def test_models_carry_the_conditions_of_their_training(evaluated):
         assert model.conditions.luminosity_inv_fb == config.luminosity_inv_fb == 50
         assert model.conditions.sqrt_s_gev == config.beams.sqrt_s_gev
         assert model.conditions.beams == asdict(config.beams)
-        assert model.conditions.preselection == asdict(config.settings.preselection)
+        assert model.search.identity == config.definition.identity
+        assert model.features == config.definition.feature_names
+        assert model.windows.squared is config.definition.axis.squared
         assert model.conditions.training["seed"] == config.settings.training.seed + i
         assert np.array_equal(model.windows.sigma, simulated.windows.sigma)
         assert model.windows.n_sigma == config.settings.windows.n_sigma

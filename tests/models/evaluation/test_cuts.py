@@ -32,6 +32,7 @@ def event_table(mass2, mass, weight):
         sample=np.zeros(n, np.int16),
         key=np.arange(n, dtype=np.uint64),
         sample_names=("all",),
+        feature_names=("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu"),
     )
 
 

@@ -50,6 +50,7 @@ def sample(rng, *, efficiency=0.5, background=30_000):
         sample=np.zeros(n, np.int16),
         key=rng.integers(0, 2**64, n, dtype=np.uint64),
         sample_names=("all",),
+        feature_names=("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu"),
     )
     score = 1 / (1 + np.exp(-rng.normal(np.where(signal, 1.5, -1.5), 1.5)))
     return table, score.astype(np.float32)
