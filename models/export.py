@@ -6,7 +6,8 @@
 The last column of the second is the number of the fold (0, 1, ...): all networks are computed and
 one of them is taken. Scaling is part of the graph, the batch size is free. Between the casts
 everything is double, as in `models.scoring`: a steep network in float32 differs by 1e-5 from one
-runtime to the next. Operators are the oldest that do the work (opset 13), so that old runtimes read the file.
+runtime to the next. Operators are the oldest that do the work (opset 13), so that old runtimes read
+the file.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ ONE_FOR_ALL = "single_cut"
 
 CLASSIFIER_TEXT = {
     "punzi": "Punzi-net",
-    "bce": "BCE net (paper's recipe)",
-    "bce_equal": "BCE net (equal budget)",
+    "bce": "BCE net (paper)",
+    "bce_equal": "BCE net (equal)",
     "xgboost": "XGBoost",
 }
 SELECTION_TEXT = {

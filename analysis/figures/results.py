@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from analysis.figures.run_results import Drawing, RunResults
-from models.evaluation.comparison import BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST
+from models.evaluation.comparison import (
+    BCE_BEST,
+    EQUAL_BEST,
+    PUNZI_BEST,
+    PUNZI_SINGLE,
+    TREES_BEST,
+)
 from models.evaluation.maps import decision_boundary, score_maps
 from models.results import CHOSEN_ON_TRAINING, CLASSIFIER_TEXT, ScoreMap, to_rows
 from plots.boundary import decision_boundary as boundary_figure
@@ -20,7 +26,7 @@ from plots.score_map import score_map
 from plots.sketch import network_sketch
 from selection.masses import one_of
 
-CURVES = (BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
+CURVES = (BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
 
 
 def reaches(m: RunResults) -> Iterator[Drawing]:
@@ -35,7 +41,8 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
         else "One network; bars: size of the simulation"
     )
     on_what = (
-        f"{who}. On events held out of training; cuts per mass were chosen on training events. "
+        f"{who}. Each event is judged by a network not trained on it; cuts per mass were chosen on "
+        "training events. "
         "Circles: masses used in training; triangles: masses the networks never saw."
     )
     below = "Lower panel: ratio to the BCE net with its best cut per mass."

@@ -135,14 +135,15 @@ PAPER = TrainingSettings(
 
 AUTHORS = TrainingSettings(
     stages=(
-        PAPER_BCE,
+        replace(PAPER_BCE, epochs=150, batch_size=4096),
         Stage(
             name="punzi",
             loss="punzi",
             epochs=500,
             optimizer="sgd",
             learning_rate=0.05,
-            schedule="constant",
+            schedule="plateau",
+            patience=20,
         ),
     ),
     log_loss=False,
