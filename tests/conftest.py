@@ -17,6 +17,11 @@ from selection.ntuple import MOMENTA
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items):
+    """The longest first: two workers then end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True)
 def keep_the_hook_of_pytest(monkeypatch):
     """`main` is made for a process of its own: it replaces what notices errors in destructors."""

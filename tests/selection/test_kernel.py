@@ -274,13 +274,18 @@ def by_vector(text, columns):
 def agree(found, text, seed):
     """To 1e-12, or as well as the expression is known when its inputs move by 1e-14.
 
-    Where that moves it by more than 1e-9 (the direction of a vector that vanishes), nothing is known.
+    Of an expression that is nothing but rounding (the direction of a vector that vanishes, the root
+    of a number that is zero on paper) nothing is known.
     """
     expected = by_vector(text, random_columns(seed))
     with np.errstate(all="ignore"):
-        moved = [by_vector(text, random_columns(seed, eps)) - expected for eps in (1e-14, -1e-14)]
+        moved = [
+            by_vector(text, random_columns(seed, e)) - expected for e in (1e-14, -1e-14, 3e-14)
+        ]
         size, unsure = 1 + np.abs(expected), np.max(np.abs(moved), axis=0)
-        known = np.isfinite(expected) & (unsure < 1e-9 * size)
+        known = np.isfinite(expected) & (unsure < 1e-10 * size)
+        if np.median(unsure / size) > 1e-11:
+            known[:] = False
         if ".unit()" in text:  # of length zero: vector says 0, here it is not a number
             known &= ~np.isnan(found)
         close = np.abs(found - expected) <= 1e-12 * size + 300 * unsure
