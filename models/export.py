@@ -115,7 +115,8 @@ def onnx_model(model: TrainedModel) -> Any:
 
 FOLD_MODULE = """
 # The network of an event is that of its fold, by a hash of its identity (selection/keys.py); add
-# path.add_module(Fold()) before the MVAExpert.
+# path.add_module(Fold()) before the MVAExpert. A number that the training ntuples lacked (the
+# production?) counted as 0 there and must be 0 here.
 import basf2
 from ROOT import Belle2
 

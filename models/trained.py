@@ -161,7 +161,8 @@ class TrainedModel:
     ) -> npt.NDArray[Any]:
         if self.n_folds == 1:
             return f(features, *self.networks[0].parts)
-        if fold is None or np.shape(fold) != (len(features),):
+        fold = None if fold is None else np.asarray(fold)
+        if fold is None or fold.shape != (len(features),):
             msg = (
                 f"the model has {self.n_folds} networks, one per fold: give the fold of each event "
                 f"(model.fold_of(identity))"

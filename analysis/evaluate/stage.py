@@ -211,6 +211,11 @@ def load_ensembles(run: RunFolder) -> tuple[EnsembleFigureOfMerit, ...]:
     return tuple(from_json(r) for r in _content(run.figures_of_merit)["ensembles"])
 
 
+def load_contents(run: RunFolder) -> tuple[WindowContent, ...]:
+    """What each sample leaves in each window."""
+    return tuple(from_json(r) for r in _content(run.figures_of_merit)["processes"])
+
+
 def _content(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text())
     return content

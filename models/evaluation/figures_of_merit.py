@@ -174,11 +174,12 @@ def quote(
             for split, score, cut in zip(splits, scores, cuts, strict=True)
         ],
         share=1.0 if judged else 1 / n,
+        copies=1 if judged else max(n - 1, 1),
     )
     # of the judged events for both parts: else the rule itself would look like overtraining
     w1 = one_more_of(splits) if quoting.add_one_event else np.zeros(len(one.mass_gev))
     eps, B = sums.signal, sums.background
-    share = one.judged_share
+    share = one.judged_share if judged or n > 1 else 1 - one.judged_share
     eps_error = np.sqrt(sums.signal_w2 * np.clip(1 - share * eps, 0, 1))
     used = np.maximum(B, 0) + w1
     sigma = punzi_sensitivity(eps, used, quoting.formula)
@@ -206,13 +207,13 @@ def quote(
     )
 
 
-def total_sums(parts: Sequence[WindowSums], *, share: float) -> WindowSums:
-    """The sums of all parts, each counting for `share`."""
+def total_sums(parts: Sequence[WindowSums], *, share: float, copies: int = 1) -> WindowSums:
+    """The sums of all parts, each counting for `share`; an event is in so many of them."""
     return WindowSums(
         signal=share * np.sum([p.signal for p in parts], axis=0),
-        signal_w2=share**2 * np.sum([p.signal_w2 for p in parts], axis=0),
+        signal_w2=copies * share**2 * np.sum([p.signal_w2 for p in parts], axis=0),
         background=share * np.sum([p.background for p in parts], axis=0),
-        background_w2=share**2 * np.sum([p.background_w2 for p in parts], axis=0),
+        background_w2=copies * share**2 * np.sum([p.background_w2 for p in parts], axis=0),
     )
 
 

@@ -7,6 +7,7 @@ from models.training.training_set import training_sets
 from selection.table import EventTable, Folds
 from selection.windows import MassWindows
 
+ONE_FOLD = Folds(1, 0.2)
 MASSES = np.array([0.5, 1.0, 1.5, 2.0, 2.2, 3.0])
 
 
@@ -49,7 +50,7 @@ def toy_table():
 def toy_sets(toy_table, toy_windows):
     """Makes training and validation set of a toy table."""
 
-    def make(table=None, *, folds=Folds(1, 0.2), fold=0, **options):
+    def make(table=None, *, folds=ONE_FOLD, fold=0, **options):
         events = toy_table(**options) if table is None else table
         return training_sets(events, toy_windows, luminosity_inv_fb=50.0, folds=folds, fold=fold)
 

@@ -127,21 +127,28 @@ def applied(run, number, files, out, execution=ONE):
     return found
 
 
+def passing_background(windows, files, friends):
+    """Sum of weights (n_windows,) of what passes, and the number of rows."""
+    background, rows = np.zeros(len(windows)), 0
+    for path in files:
+        with uproot.open(path) as file:
+            weight = file["variables"]["weight"].array(library="np") * 50  # to the luminosity
+        friend = friends[path.stem]
+        in_windows = inside(windows, friend["recoil_mass2"]) & friend["pass"]
+        background += in_windows @ weight
+        rows += in_windows.sum()
+    return background, rows
+
+
 def test_a_run_applied_to_its_own_files_passes_what_was_quoted(evaluated, tmp_path):
-    run, _, _, simulated = evaluated
+    run, config, _, simulated = evaluated
+    assert config.luminosity_inv_fb == 50
     table, windows, folder = simulated.table, simulated.windows, run.path.parent
     names = [f"signal_{m}" for m in range(1, 6)] + ["background_0", "background_1"]
     files = [folder / f"{name}.root" for name in names]
     for number, f in single_cuts(run).items():
         friends = applied(run, number, files, tmp_path / str(number), SMALL_CHUNKS)
-        background, counted = np.zeros(5), 0
-        for name in names[5:]:
-            with uproot.open(folder / f"{name}.root") as file:
-                weight = file["variables"]["weight"].array(library="np")
-            friend = friends[name]
-            in_windows = inside(windows, friend["recoil_mass2"]) & friend["pass"]
-            background += in_windows @ weight
-            counted += in_windows.sum()
+        background, counted = passing_background(windows, files[5:], friends)
         assert background == pytest.approx(f.background, rel=1e-9)
         assert counted > 100
         for i, name in enumerate(names[:5]):
@@ -167,13 +174,11 @@ def test_of_the_wrong_folds_other_events_would_pass(evaluated, tmp_path):
     other = RunFolder(tmp_path / "swapped")
     other.model("punzi", 0).parent.mkdir(parents=True)
     save_model(swapped, other.model("punzi", 0))
-    folder, background = run.path.parent, np.zeros(5)
-    for name in ("background_0", "background_1"):
-        friend = applied(other, 0, [folder / f"{name}.root"], tmp_path / name)[name]
-        with uproot.open(folder / f"{name}.root") as file:
-            weight = file["variables"]["weight"].array(library="np")
-        background += (inside(simulated.windows, friend["recoil_mass2"]) & friend["pass"]) @ weight
-    assert (np.abs(background / f.background - 1) > 1e-6).any()
+    files = [run.path.parent / f"background_{i}.root" for i in (0, 1)]
+    friends = applied(other, 0, files, tmp_path / "out")
+    background, _ = passing_background(simulated.windows, files, friends)
+    assert background == pytest.approx(f.background, rel=0.5)  # not far off, and yet not the same
+    assert (np.abs(background / f.background - 1) > 1e-6).all()
 
 
 # what is kept
@@ -196,9 +201,9 @@ def test_the_samples_of_a_window_add_up_to_its_background(evaluated, name):
         if name == "events":
             assert float(row["events"]) == pytest.approx(quoted[place], rel=1e-5)
             continue
-        passing = judged_score(run, place[0], table).astype(float) >= single_cuts(run)[
-            place[0]
-        ].cut[0]
+        passing = (
+            judged_score(run, place[0], table).astype(float) >= single_cuts(run)[place[0]].cut[0]
+        )
         (k,) = np.flatnonzero(simulated.windows.mass_gev == place[1])
         w = table.weight[where[k] & passing & ~table.is_signal]
         assert float(row["rows"]) == len(w) > 0
@@ -283,7 +288,9 @@ def test_the_events_that_pass_are_kept_and_can_be_counted_in_any_window(evaluate
         (k,) = np.flatnonzero(windows.mass_gev == float(row["mass_gev"]))
         here = inside(windows, mine["axis"].to_numpy())[k]
         assert here.sum() == float(row["rows"])
-        assert mine["weight"].to_numpy()[here].sum() == pytest.approx(float(row["events"]), rel=1e-5)
+        assert mine["weight"].to_numpy()[here].sum() == pytest.approx(
+            float(row["events"]), rel=1e-5
+        )
 
 
 def test_the_run_keeps_the_same_events(evaluated):
@@ -295,7 +302,9 @@ def test_the_run_keeps_the_same_events(evaluated):
         judged_score(run, i, table).astype(float) >= f.cut[0] for i, f in single_cuts(run).items()
     ]
     assert len(kept) == sum(p.sum() for p in passing)
-    assert kept["axis"].to_numpy() == pytest.approx(np.concatenate([table.axis[p] for p in passing]))
+    assert kept["axis"].to_numpy() == pytest.approx(
+        np.concatenate([table.axis[p] for p in passing])
+    )
 
 
 # which fold

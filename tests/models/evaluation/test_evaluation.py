@@ -77,7 +77,11 @@ def test_a_split_stands_for_the_whole():
     table, score = sample(np.random.default_rng(2))
     whole = {
         part: quote(
-            split(table), [score], np.zeros((1, 9)), name=("x", 0, "s"), quoted_on=part,
+            split(table),
+            [score],
+            np.zeros((1, 9)),
+            name=("x", 0, "s"),
+            quoted_on=part,
             quoting=QUOTING,
         )
         for part in ("training", "validation")
@@ -100,9 +104,13 @@ def test_errors_are_the_spread_of_repeated_simulations(part, folds):
         table, score = sample(rng, efficiency=0.9, background=rng.poisson(6000))
         figures.append(
             quote(
-                split(table, folds), [score] * folds.count, cut, name=("x", 0, "s"),
-                quoted_on=part, quoting=quoting,
-            )  # fmt: skip
+                split(table, folds),
+                [score] * folds.count,
+                cut,
+                name=("x", 0, "s"),
+                quoted_on=part,
+                quoting=quoting,
+            )
         )
     for name in ("efficiency", "background", "sigma_min"):
         unit = "_fb" if name == "sigma_min" else ""

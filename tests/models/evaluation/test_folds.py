@@ -185,7 +185,7 @@ def test_each_fold_has_its_own_cut_and_the_record_holds_them_all(table, toy_wind
         splits, [score] * 2, np.zeros((2, 6)), name=("x", 0, "s"), quoted_on="validation",
         quoting=PLAIN,
     )  # fmt: skip
-    assert (0 < f.background).all()
+    assert (f.background > 0).all()
     assert (f.background < alone.background).all()
     inside = (toy_windows.low[:, None] < table.axis) & (table.axis < toy_windows.high[:, None])
     rows = (folds.of(table.identity) == 0) & ~table.is_signal
@@ -496,9 +496,7 @@ def test_networks_do_not_know_their_order_nor_their_workers(two_folds, alone, or
 
 
 @pytest.mark.parametrize("stage", ["bce", "punzi", "bce_equal"])
-def test_an_interrupt_inside_a_fold_changes_nothing(
-    two_folds, alone, stage, tmp_path, monkeypatch
-):
+def test_an_interrupt_inside_a_fold_changes_nothing(two_folds, alone, stage, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     saved, broken = {}, Member(1, 1)
 

@@ -152,7 +152,9 @@ def test_cuts_are_chosen_with_one_more_event_of_the_part_they_are_chosen_on(
 @pytest.mark.parametrize("part", ["training", "validation"])
 def test_the_error_holds_the_spread_of_signal_background_and_of_the_one_event(split, score, part):
     cut = np.quantile(score, [0.2, 0.5, 0.7, 0.9, 0.95, 0.98])  # from much background to little
-    f = quote(split, [score], cut[None], name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA))
+    f = quote(
+        split, [score], cut[None], name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA)
+    )
     used = f.background + f.added_background
     assert f.sigma_min_fb == pytest.approx(
         events_needed(used) / (f.efficiency * LUMINOSITY_INV_FB), rel=1e-9
@@ -173,7 +175,9 @@ def test_the_error_of_an_efficiency_is_binomial_in_the_generated_events(
 ):
     """n generated, share f in the part: eps f n pass, with variance n f eps (1 - f eps)."""
     cut = np.full(6, 0.3)
-    f = quote(split, [score], cut[None], name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA))
+    f = quote(
+        split, [score], cut[None], name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA)
+    )
     share = HELD_OUT if part == "validation" else 1 - HELD_OUT
     n = 1 / table.weight[table.is_signal][0]
     passed = f.efficiency * share * n
