@@ -82,7 +82,7 @@ def run_until(
             for i, reasons in _failed(run, config).items():
                 log.warning("network %d FAILED: %s", i, "; ".join(reasons))
         if last in ("evaluate", "report"):
-            show_comparison(run, _failed(run, config), events="held-out events")
+            show_comparison(run, _failed(run, config), events="events judged out of training")
         if last == "plot":
             console.stdout.print(f"figures: {run.plots}", soft_wrap=True)
         if last == "report":
@@ -153,7 +153,9 @@ def show_comparison(run: RunFolder, failed: dict[int, list[str]], *, events: str
 def _failed(run: RunFolder, config: Configuration) -> dict[int, list[str]]:
     from analysis.train.stage import failed_networks
 
-    return failed_networks(run, range(config.settings.training.networks))
+    return failed_networks(
+        run, range(config.settings.training.networks), config.settings.training.folds
+    )
 
 
 @contextlib.contextmanager

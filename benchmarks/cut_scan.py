@@ -45,6 +45,7 @@ def synthetic(n: int, n_windows: int, rng: np.random.Generator) -> tuple[EventTa
         signal_mass_gev=np.where(is_signal, mass[own], np.nan),
         sample=np.zeros(n, np.int16),
         key=np.zeros(n, np.uint64),
+        identity=np.zeros(n, np.uint32),
         sample_names=("synthetic",),
         feature_names=("a", "b", "c", "d"),
     )

@@ -32,7 +32,7 @@ from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.training.batches import random_order, shuffled_in_groups, stratified_batches
 from models.training.bce_epoch import bce_rows, bce_weights, fused_bce_epoch
-from models.training.ensemble import train_ensemble
+from models.training.ensemble import Member, train_ensemble
 from models.training.group_sums import Map, group_sums
 from models.training.kernels import _tanh
 from models.training.losses import punzi_loss
@@ -40,7 +40,7 @@ from models.training.punzi_epoch import fused_punzi_epoch
 from models.training.settings import DEFAULT
 from models.training.threads import shared_map
 from models.training.training_set import TrainingSet, training_sets
-from selection.table import EventTable
+from selection.table import EventTable, Folds
 from selection.windows import MassWindows
 
 MASSES = np.round(np.arange(0.1, 9.0, 0.2), 1)
@@ -65,9 +65,17 @@ def synthetic_events(n: int) -> TrainingSet:
     weight = np.append(np.full(n_signal, 20.0 / n_signal), rng.exponential(1e5 / n, n - n_signal))
     key = rng.integers(0, 2**64, n, dtype=np.uint64)
     table = EventTable(
-        features, mass2, weight, mass, np.zeros(n, np.int16), key, ("toy",), tuple("abcd")
+        features,
+        mass2,
+        weight,
+        mass,
+        np.zeros(n, np.int16),
+        key,
+        (key >> np.uint64(32)).astype(np.uint32),
+        ("toy",),
+        tuple("abcd"),
     )
-    return training_sets(table, WINDOWS, luminosity_inv_fb=50.0, validation_fraction=0.0)[0]
+    return training_sets(table, WINDOWS, luminosity_inv_fb=50.0, folds=Folds(1, 0.0))[0]
 
 
 def window_matrix(data: TrainingSet, rows: np.ndarray, factor: float) -> Tensor:
@@ -307,7 +315,9 @@ def ensemble_seconds(data: TrainingSet, threads: int) -> float:
         group_start=np.zeros_like(data.group_start),
     )
     begin = time.perf_counter()
-    train_ensemble(data, empty, replace(DEFAULT, stages=(punzi,)), seeds=range(10), workers=threads)
+    members = [Member(seed) for seed in range(10)]
+    settings = replace(DEFAULT, stages=(punzi,))
+    train_ensemble([(data, empty)], settings, members=members, workers=threads)
     return (time.perf_counter() - begin) / (10 * (epochs + 1))
 
 

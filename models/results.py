@@ -23,7 +23,12 @@ CHOSEN_ON_TRAINING = "best_cut"  # per mass, chosen on the training split
 CHOSEN_ON_QUOTED = "maximum_achievable"  # per mass, chosen on the very events it is quoted on
 ONE_FOR_ALL = "single_cut"
 
-CLASSIFIER_TEXT = {"punzi": "Punzi-net", "bce": "BCE net", "xgboost": "XGBoost"}
+CLASSIFIER_TEXT = {
+    "punzi": "Punzi-net",
+    "bce": "BCE net (paper)",
+    "bce_equal": "BCE net (equal)",
+    "xgboost": "XGBoost",
+}
 SELECTION_TEXT = {
     CHOSEN_ON_TRAINING: "best cut per mass",
     ONE_FOR_ALL: "single cut",
@@ -59,7 +64,8 @@ class FigureOfMerit:
     luminosity_inv_fb: float
     mass_gev: Floats
     trained: Bools  # was the mass used in training?
-    cut: Floats  # pass: score >= cut; nan if nothing can pass
+    cut: Floats  # pass: score >= cut, mean over the folds; nan if nothing can pass
+    fold_cuts: Floats  # (n_folds, n_masses)
     efficiency: Floats
     efficiency_error: Floats
     n_eff_signal: Floats  # (sum w)^2 / sum w^2
@@ -107,6 +113,23 @@ class EnsembleFigureOfMerit:
     fom_inv_fb: Floats
     fom_error_inv_fb: Floats
     fom_mc_error_inv_fb: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class WindowContent:
+    """What one background sample leaves in each window after the single cut of a network.
+
+    Arrays are (n_masses,). Where no row passes, `row_weight` still tells the possible size.
+    """
+
+    network: int
+    sample: str
+    mass_gev: Floats
+    rows: Floats  # that pass
+    events: Floats  # sum of weights, at the luminosity
+    squares: Floats  # sum of squared weights
+    largest: Floats  # weight of the heaviest row
+    row_weight: Floats  # of one row of the sample: sum w^2 / sum w before the cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +208,7 @@ class DecisionBoundary:
 Record = (
     FigureOfMerit
     | EnsembleFigureOfMerit
+    | WindowContent
     | LossHistory
     | ScoreMap
     | PeakFit
@@ -196,6 +220,7 @@ _RECORDS: Mapping[str, type[Any]] = {
     for r in (
         FigureOfMerit,
         EnsembleFigureOfMerit,
+        WindowContent,
         LossHistory,
         ScoreMap,
         PeakFit,
@@ -236,9 +261,10 @@ def from_json(data: Mapping[str, Any]) -> Any:
 def to_rows(record: Record) -> Iterator[dict[str, Any]]:
     """One row per entry of the record's one-dimensional arrays of common length, for CSV.
 
-    Single values are repeated in each row. Records of several lengths (maps, fits) have no rows.
+    Single values are repeated in each row, arrays with an axis for folds are left out. Records of
+    several lengths (maps, fits) have no rows.
     """
-    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    values = {f.name: getattr(record, f.name) for f in fields(record) if f.name != "fold_cuts"}
     arrays = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
     if len({v.shape for v in arrays.values()}) != 1 or next(iter(arrays.values())).ndim != 1:
         msg = f"{type(record).__name__} is not a table: its arrays differ in shape"

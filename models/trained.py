@@ -1,8 +1,9 @@
 """A trained model: everything needed to score new events, and to know where it came from.
 
     model = load_model("runs/demo/models/net-00.safetensors")
-    score = model.score(features)        # (n, n_features) in the order model.features -> (n,)
-    keep  = model.passes(features)       # score >= model.cut
+    fold  = model.fold_of(identity)      # selection.keys.event_identities
+    score = model.score(features, fold)  # (n, n_features) in the order model.features -> (n,)
+    keep  = model.passes(features, fold) # score >= model.cut
 
 The network, its scaling, the definition of the search (particles, features, cuts), the windows, the
 cut, the beams, the luminosity, the training settings and the provenance travel in one file, so that
@@ -13,7 +14,7 @@ needed to load or score.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
 from models.scoring import Float32s, Floats, network_logits, network_scores, passes
 from selection.search import Search, search_from
-from selection.table import BoolArray, FloatArray
+from selection.table import BoolArray, FloatArray, Folds, IntArray
 from selection.windows import MassWindows
 
 if TYPE_CHECKING:
@@ -59,20 +60,16 @@ class Conditions:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel:
-    """A network with its scaling, windows and conditions; checks itself."""
+class Layers:
+    """One network with its scaling; checks itself."""
 
     weights: tuple[Float32s, ...]  # (n_out, n_in) per layer
     biases: tuple[Float32s, ...]  # (n_out,) per layer
     feature_min: Float32s  # (n_features,)
     feature_max: Float32s
-    windows: MassWindows  # of all masses
-    trained: npt.NDArray[np.bool_]  # (n_windows,) was the mass used in training?
-    conditions: Conditions
-    search: Search
 
     def __post_init__(self) -> None:
-        n_in = len(self.features)
+        n_in = len(self.feature_min)
         if self.feature_min.shape != (n_in,) or self.feature_max.shape != (n_in,):
             msg = f"the scaling has shapes {self.feature_min.shape}, {self.feature_max.shape}"
             raise ValueError(msg)
@@ -92,6 +89,32 @@ class TrainedModel:
         if not (self.feature_min < self.feature_max).all():
             msg = f"the scaling is empty: min {self.feature_min}, max {self.feature_max}"
             raise ValueError(msg)
+
+    @property
+    def parts(self) -> tuple[Sequence[FloatArray], Sequence[FloatArray], FloatArray, FloatArray]:
+        return self.weights, self.biases, self.feature_min, self.feature_max
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """The networks of all folds with their windows and conditions; checks itself.
+
+    An event is judged by the network of the fold its identity falls into (selection.table.Folds):
+    the function whose efficiency and background are quoted is the one that is applied.
+    """
+
+    networks: tuple[Layers, ...]  # one per fold
+    windows: MassWindows  # of all masses
+    trained: npt.NDArray[np.bool_]  # (n_windows,) was the mass used in training?
+    conditions: Conditions
+    search: Search
+
+    def __post_init__(self) -> None:
+        wanted = (len(self.features),)
+        if not self.networks or any(n.feature_min.shape != wanted for n in self.networks):
+            found = [n.feature_min.shape for n in self.networks]
+            msg = f"the networks have scalings {found} for {wanted[0]} features"
+            raise ValueError(msg)
         if self.windows.squared != self.search.axis.squared:
             msg = "the windows are those of another kind of axis than that of the search"
             raise ValueError(msg)
@@ -105,26 +128,56 @@ class TrainedModel:
         return self.search.feature_names
 
     @property
+    def n_folds(self) -> int:
+        return len(self.networks)
+
+    @property
     def cut(self) -> float:
         if self.conditions.cut is None:
             msg = "a network without a cut: `punzi evaluate` chooses one and writes it to models/"
             raise ModelFileError(msg)
         return self.conditions.cut
 
-    def score(self, features: FloatArray) -> Float32s:
-        """(n, n_features) -> (n,) in [0, 1]; nan where an input is nan."""
-        return network_scores(features, *self._network())
+    def fold_of(self, identity: npt.NDArray[np.uint32]) -> npt.NDArray[np.int8]:
+        """Fold (n,) of each event; 0 for all where there is one network."""
+        if self.n_folds == 1:
+            return np.zeros(len(identity), np.int8)
+        return Folds(self.n_folds).of(identity)
 
-    def logits(self, features: FloatArray) -> Floats:
+    def score(self, features: FloatArray, fold: IntArray | None = None) -> Float32s:
+        """(n, n_features) -> (n,) in [0, 1], by the fold (n,) of each event; nan gives nan."""
+        return self._by_fold(network_scores, features, fold, np.float32)
+
+    def logits(self, features: FloatArray, fold: IntArray | None = None) -> Floats:
         """Output before the sigmoid (n,): resolves what the score rounds to 0 or 1."""
-        return network_logits(features, *self._network())
+        return self._by_fold(network_logits, features, fold, np.float64)
 
-    def passes(self, features: FloatArray) -> BoolArray:
+    def passes(self, features: FloatArray, fold: IntArray | None = None) -> BoolArray:
         """True where score >= cut; False where an input is nan."""
-        return passes(self.score(features), self.cut)
+        return passes(self.score(features, fold), self.cut)
 
-    def _network(self) -> tuple[Sequence[FloatArray], Sequence[FloatArray], FloatArray, FloatArray]:
-        return self.weights, self.biases, self.feature_min, self.feature_max
+    def _by_fold(
+        self, f: Callable[..., Any], features: FloatArray, fold: IntArray | None, kind: type[Any]
+    ) -> npt.NDArray[Any]:
+        if self.n_folds == 1:
+            return f(features, *self.networks[0].parts)
+        fold = None if fold is None else np.asarray(fold)
+        if fold is None or fold.shape != (len(features),):
+            msg = (
+                f"the model has {self.n_folds} networks, one per fold: give the fold of each event "
+                f"(model.fold_of(identity))"
+            )
+            raise ValueError(msg)
+        out = np.full(len(features), np.nan, kind)
+        for k, network in enumerate(self.networks):
+            rows = np.flatnonzero(fold == k)
+            out[rows] = f(features[rows], *network.parts)
+        return out
+
+
+def joined_folds(models: Sequence[TrainedModel]) -> TrainedModel:
+    """One model of the networks of its folds, in their order."""
+    return replace(models[0], networks=tuple(n for m in models for n in m.networks))
 
 
 def from_network(
@@ -138,11 +191,14 @@ def from_network(
     """The model of a trained torch network."""
     state = {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
     n_layers = len(network.hidden) + 1
-    return TrainedModel(
+    layers = Layers(
         weights=tuple(state[f"layers.{i}.weight"].copy() for i in range(n_layers)),
         biases=tuple(state[f"layers.{i}.bias"].copy() for i in range(n_layers)),
         feature_min=state["feature_min"].copy(),
         feature_max=state["feature_max"].copy(),
+    )
+    return TrainedModel(
+        networks=(layers,),
         windows=windows,
         trained=np.asarray(trained, dtype=np.bool_),
         conditions=conditions,
@@ -156,12 +212,12 @@ def with_cut(model: TrainedModel, cut: float | None) -> TrainedModel:
 
 
 def mean_and_spread(
-    models: Sequence[TrainedModel], features: FloatArray
+    models: Sequence[TrainedModel], features: FloatArray, fold: IntArray | None = None
 ) -> tuple[Float32s, Float32s]:
     """Mean score of an ensemble and its standard deviation over the networks, each (n,)."""
     mean, square = np.zeros(len(features)), np.zeros(len(features))
     for count, model in enumerate(models, start=1):  # Welford: no (n_models, n) array
-        score = model.score(features).astype(np.float64)
+        score = model.score(features, fold).astype(np.float64)
         step = score - mean
         mean += step / count
         square += step * (score - mean)
@@ -174,7 +230,8 @@ def save_model(model: TrainedModel, path: Path | str) -> None:
     content = {
         "search": json.dumps(model.search.plain(), ensure_ascii=False),  # as text: its order counts
         "search_identity": model.search.identity,
-        "n_layers": len(model.weights),
+        "n_folds": model.n_folds,
+        "n_layers": len(model.networks[0].weights),
         "window_n_sigma": model.windows.n_sigma,
         "window_squared": model.windows.squared,
         "conditions": {**vars(model.conditions)},
@@ -196,16 +253,17 @@ def load_model(path: Path | str) -> TrainedModel:
 
 
 def _arrays(model: TrainedModel) -> Arrays:
-    layers = range(len(model.weights))
-    return {
-        **{f"layers.{i}.weight": model.weights[i] for i in layers},
-        **{f"layers.{i}.bias": model.biases[i] for i in layers},
-        "feature_min": model.feature_min,
-        "feature_max": model.feature_max,
+    arrays: Arrays = {
         "windows.mass_gev": model.windows.mass_gev,
         "windows.sigma": model.windows.sigma,
         "windows.trained": model.trained,
     }
+    for k, network in enumerate(model.networks):
+        for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+            arrays |= {f"fold.{k}.layers.{i}.weight": weight, f"fold.{k}.layers.{i}.bias": bias}
+        arrays |= {f"fold.{k}.feature_min": network.feature_min,
+                   f"fold.{k}.feature_max": network.feature_max}  # fmt: skip
+    return arrays
 
 
 def _conditions(stated: Mapping[str, Any]) -> Conditions:
@@ -223,10 +281,10 @@ def _search(content: Mapping[str, Any]) -> Search:
 
 
 def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
-    n_layers = content["n_layers"]
-    wanted = 2 * n_layers + 5
+    n_layers, n_folds = content["n_layers"], content["n_folds"]
+    wanted = n_folds * (2 * n_layers + 2) + 3
     if len(arrays) != wanted:
-        msg = f"{len(arrays)} arrays found where {n_layers} layers have {wanted}"
+        msg = f"{len(arrays)} arrays found where {n_folds} folds of {n_layers} layers have {wanted}"
         raise ValueError(msg)
 
     def array(name: str, kind: type[Any], n_dim: int = 1) -> npt.NDArray[Any]:
@@ -236,12 +294,18 @@ def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
             raise ValueError(msg)
         return found
 
+    def layers(k: int) -> Layers:
+        at = [f"fold.{k}.layers.{i}" for i in range(n_layers)]
+        return Layers(
+            weights=tuple(array(f"{name}.weight", np.float32, 2) for name in at),
+            biases=tuple(array(f"{name}.bias", np.float32) for name in at),
+            feature_min=array(f"fold.{k}.feature_min", np.float32),
+            feature_max=array(f"fold.{k}.feature_max", np.float32),
+        )
+
     mass, sigma = (array(f"windows.{n}", np.float64) for n in ("mass_gev", "sigma"))
     return TrainedModel(
-        weights=tuple(array(f"layers.{i}.weight", np.float32, 2) for i in range(n_layers)),
-        biases=tuple(array(f"layers.{i}.bias", np.float32) for i in range(n_layers)),
-        feature_min=array("feature_min", np.float32),
-        feature_max=array("feature_max", np.float32),
+        networks=tuple(layers(k) for k in range(n_folds)),
         windows=MassWindows(
             mass, sigma, float(content["window_n_sigma"]), bool(content["window_squared"])
         ),

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from models.results import CLASSIFIER_TEXT, EnsembleFigureOfMerit, curve_text
+from models.results import CLASSIFIER_TEXT, EnsembleFigureOfMerit
 from plots.style import (
     BLUE,
     CYCLE,
@@ -54,10 +54,12 @@ COLOUR = {
     ("punzi", "single_cut"): RED,
     ("punzi", "maximum_achievable"): PURPLE,
     ("xgboost", "best_cut"): ORANGE,
+    ("bce_equal", "best_cut"): PURPLE,
 }
 ERROR = {"sigma_min_fb": "sigma_min_error_fb", "fom_inv_fb": "fom_error_inv_fb"}
 MC_ERROR = {"sigma_min_fb": "sigma_min_mc_error_fb", "fom_inv_fb": "fom_mc_error_inv_fb"}
 HIGHEST_RATIO = 3.0
+SHORT = {"best_cut": "cut per mass", "single_cut": "one cut", "maximum_achievable": "maximum"}
 # markers need no long handles; with XGBoost two columns of text just fit into the frame
 LEGEND: dict[str, Any] = {
     "loc": "upper left",
@@ -204,11 +206,11 @@ def _handles(curves: Sequence[EnsembleFigureOfMerit]) -> list[Line2D]:
             color=_colour(c, i),
             marker="o",
             linestyle="",
-            label=curve_text((c.classifier, c.selection)),
+            label=f"{CLASSIFIER_TEXT.get(c.classifier, c.classifier)}, {SHORT[c.selection]}",
         )
         for i, c in enumerate(curves)
     ]
-    marks = (("o", "trained mass"), ("^", "mass not trained on"))
+    marks = (("o", "trained on"), ("^", "not trained on"))
     return handles + [
         Line2D(
             [], [], color="#333333", marker=m, linestyle="", label=text, markeredgewidth=0.5,

@@ -2,16 +2,19 @@
 
     key = mix(... mix(mix(name) ^ experiment) ... ^ 0)        mix: splitmix64's finaliser
     row = mix(key ^ candidate)
+    identity = upper half of the same without the name
 
 Candidates of one event have the same key; other events collide with probability 2^-64 per pair
 (1e-6 for ten million events). The key is uniform, so any share of the events can be set aside by
-comparing it with a threshold. It depends on nothing but the event.
+comparing it with a threshold. It depends on nothing but the event; the identity not even on how its
+data set is called, so that the same event has the same one in a file that is new to a model.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numba as nb
 import numpy as np
@@ -30,17 +33,33 @@ def _absorb(key, values):  # type: ignore[no-untyped-def]
         key[i] = z ^ (z >> np.uint64(31))
 
 
+def key_start(dataset: str) -> int:
+    """The number that the name of a data set begins a key with."""
+    return int.from_bytes(hashlib.blake2b(dataset.encode(), digest_size=8).digest(), "little")
+
+
 def event_keys(
     dataset: str, columns: Mapping[str, npt.NDArray[np.integer]], n: int
 ) -> npt.NDArray[np.uint64]:
     """Key of each of n events of the data set; columns that are absent count as zero."""
-    start = int.from_bytes(hashlib.blake2b(dataset.encode(), digest_size=8).digest(), "little")
-    key = np.full(n, start, np.uint64)
+    key = np.full(n, key_start(dataset), np.uint64)
     zero = np.zeros(n, np.int64)
     for name in EVENT_COLUMNS:
         _absorb(key, np.ascontiguousarray(columns.get(name, zero), np.int64))
     _absorb(key, zero)
     return key
+
+
+def event_identities(
+    columns: Mapping[str, npt.NDArray[Any]], n: int, *, start: int = 0
+) -> npt.NDArray[np.uint32]:
+    """32 bits of each of n events, by (experiment, run, event, production).
+
+    Without event numbers the entry in the file stands for them: `start` is that of the first row.
+    """
+    if "event" not in columns:
+        columns = {"event": np.arange(start, start + n)}
+    return (event_keys("", columns, n) >> np.uint64(32)).astype(np.uint32)
 
 
 def row_keys(

@@ -6,10 +6,12 @@ One row per selected event, in the fixed order (sample, mass, file, entry). `wei
     signal       1 / n_generated of its mass                  (efficiency is a plain sum of weights)
     data         1
 
-times any scale factors. `key` is a 64-bit hash of the event's identity (sample, experiment, run,
-event, production; not the candidate): it never depends on how the work was split, so a split made
-from it is the same for every chunk size, worker count and network seed, and the candidates of an
-event always share its fate.
+times any scale factors. `key` is a 64-bit hash of the sample and of the event's identity
+(experiment, run, event, production; not the candidate), `identity` 32 bits of the latter. They
+never depend on how the work was split: folds made from the identity are the same for every chunk
+size, worker count, network seed and file name, and the candidates of an event share its fate.
+
+    fold = floor(k identity / 2^32)                          k folds; of one: held out below a share
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class EventTable:
     signal_mass_gev: npt.NDArray[np.float64]  # (n,) nan for background and data
     sample: npt.NDArray[np.int16]  # (n,) index into sample_names
     key: npt.NDArray[np.uint64]  # (n,)
+    identity: npt.NDArray[np.uint32]  # (n,)
     sample_names: tuple[str, ...]
     feature_names: tuple[str, ...]
 
@@ -43,7 +46,7 @@ class EventTable:
             wanted = (n, len(self.feature_names))
             msg = f"features have shape {self.features.shape}, expected {wanted}"
             raise ValueError(msg)
-        for name in ("weight", "signal_mass_gev", "sample", "key"):
+        for name in ("weight", "signal_mass_gev", "sample", "key", "identity"):
             if getattr(self, name).shape != (n,):
                 msg = f"{name} has shape {getattr(self, name).shape}, expected ({n},)"
                 raise ValueError(msg)
@@ -70,11 +73,36 @@ def candidates_per_event(key: npt.NDArray[np.uint64]) -> float:
     return len(key) / len(np.unique(key)) if len(key) else 1.0
 
 
-def validation_mask(key: npt.NDArray[np.uint64], *, fraction: float) -> BoolArray:
-    """True for the share `fraction` of events held out of training; depends on the key only."""
-    if not 0 <= fraction < 1:
-        msg = f"validation fraction must lie in [0, 1), found {fraction}"
-        raise ValueError(msg)
-    # the key is uniform over 64 bits: its upper half is a uniform number
-    mask: BoolArray = (key >> np.uint64(32)) < np.uint64(round(fraction * 2**32))
-    return mask
+@dataclass(frozen=True)
+class Folds:
+    """Which network judges an event: one that was not trained on it.
+
+    With k > 1 folds network f is trained on all other folds and judges fold f. With one, the only
+    network judges the share `validation_fraction`, and nobody the events it was trained on.
+    """
+
+    count: int = 5
+    validation_fraction: float = 0.2  # of one fold
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.count <= 100 and 0 <= self.validation_fraction < 1):
+            msg = f"from 1 to 100 folds and a validation fraction in [0, 1), found {self}"
+            raise ValueError(msg)
+
+    def of(self, identity: npt.NDArray[np.uint32]) -> npt.NDArray[np.int8]:
+        """Fold (n,) whose network judges each event; -1: none may."""
+        wide = identity.astype(np.uint64)
+        if self.count == 1:
+            held_out = wide < np.uint64(round(self.validation_fraction * 2**32))
+            return np.where(held_out, 0, -1).astype(np.int8)
+        return ((wide * np.uint64(self.count)) >> np.uint64(32)).astype(np.int8)
+
+    @property
+    def held_out_share(self) -> float:
+        """Share of the events that the network of a fold is not trained on."""
+        return self.validation_fraction if self.count == 1 else 1 / self.count
+
+    @property
+    def judged_share(self) -> float:
+        """Share of the events that some network judges."""
+        return self.validation_fraction if self.count == 1 else 1.0

@@ -36,6 +36,8 @@ def punzi(monkeypatch, capsys, folder, *words):
 QUICK = [
     "--set=training.bce.epochs=2",
     "--set=training.punzi.epochs=3",
+    "--set=training.folds=2",
+    "--set=training.bce_equal_budget=false",
     "--set=windows.min_events=50",
     "--workers=1",
 ]
@@ -110,7 +112,7 @@ def set_column(name, value, rows=slice(None)):
 
 MODEL = "runs/good/models/net-00.safetensors"
 APPLY = ["apply", MODEL, "background_0.root", "-o", "scored"]
-SELECT = ["select", "-r", "good", *QUICK[2:]]
+SELECT = ["select", "-r", "good", *QUICK[-2:]]
 TRAIN = ["train", "-r", "good", *QUICK]
 
 CASES = {

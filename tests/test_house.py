@@ -17,7 +17,10 @@ OURS = ("analysis", "models", "plots", "selection", "simulation")
 EVERYONE = {"selection.errors", "selection.whole_files"}  # one error, one way to write
 ALLOWED = {  # rooms and modules that a room may import beside itself; docs/architecture.md
     "selection": set(),
-    "models": {"selection.table", "selection.windows", "selection.masses", "selection.search"},
+    "models": {
+        *("selection.table", "selection.windows", "selection.masses", "selection.search"),
+        "selection.keys",
+    },
     "models.training": {"models", "selection.table", "selection.windows", "selection.masses"},
     "models.evaluation": {
         *("models", "models.training"),

@@ -44,7 +44,7 @@ def small(text):
             sample["simulate"]["n_generated"] = 40_000
             sample["simulate"].pop("max_rows", None)
     training = config.setdefault("settings", {}).setdefault("training", {})
-    training |= {"bce": {"epochs": 30}, "punzi": {"epochs": 100}}
+    training |= {"bce": {"epochs": 30}, "punzi": {"epochs": 100}, "folds": 2}
     return yaml.safe_dump(config)
 
 

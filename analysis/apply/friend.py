@@ -2,6 +2,7 @@
 
 recoil_mass2      the axis, under the name it has in the search; NaN where an input is NaN
 pt_thrust ...     the features; NaN where an input is NaN
+fold              number of the network that judges the entry, of a model with several folds
 score             NaN unless flag == 0: outside the preselection the network knows nothing
 score_spread      standard deviation over the networks, for an ensemble only
 pass              flag == 0 and score >= cut
@@ -32,6 +33,7 @@ from models.scoring import passes
 from models.trained import mean_and_spread
 from selection.beams import FloatArray
 from selection.kernel import FIRST_CUT, INVALID, event_quantities
+from selection.keys import event_identities
 from selection.preselection import Codes, candidate_mask
 from selection.search import Search
 from selection.windows import MassWindows
@@ -59,12 +61,14 @@ class Counts:
         return Counts(**{n: getattr(self, n) + getattr(other, n) for n in names})
 
 
-def friend_types(search: Search, n_models: int) -> dict[str, np.dtype[Any]]:
+def friend_types(search: Search, n_models: int, n_folds: int) -> dict[str, np.dtype[Any]]:
     """Branch -> type of the friend tree."""
     spread = {"score_spread": np.float32} if n_models > 1 else {}
+    fold = {"fold": np.int8} if n_folds > 1 else {}
     kinds = {
         search.axis.name: np.float64,
         **dict.fromkeys(search.feature_names, np.float32),
+        **fold,
         "score": np.float32,
         **spread,
         "pass": np.bool_,
@@ -75,16 +79,23 @@ def friend_types(search: Search, n_models: int) -> dict[str, np.dtype[Any]]:
     return {name: np.dtype(kind) for name, kind in kinds.items()}
 
 
-def friend_columns(applied: AppliedCut, columns: Mapping[str, FloatArray]) -> Columns:
-    """Columns (n,) of the ntuple -> branches (n,) of the friend tree."""
+def friend_columns(
+    applied: AppliedCut, columns: Mapping[str, FloatArray], *, start: int = 0
+) -> Columns:
+    """Columns (n,) of the ntuple -> branches (n,) of the friend tree; start: the first entry."""
     search = applied.search
     found = event_quantities(search, columns, applied.beams)
     flag = _flags(applied, columns, found.code)
-    score, *spread = _scores(applied, found.features, flag)
+    fold = None
+    if applied.n_folds > 1:
+        identity = event_identities(columns, len(flag), start=start)
+        fold = applied.models[0].fold_of(identity)
+    score, *spread = _scores(applied, found.features, flag, fold)
     first, last = inclusive_span(applied.models[0].windows, found.axis)
     return {
         search.axis.name: found.axis,
         **dict(zip(search.feature_names, found.features, strict=True)),
+        **({} if fold is None else {"fold": fold}),
         "score": score,
         **dict(zip(("score_spread",), spread, strict=False)),
         "pass": passes(score, applied.cut),
@@ -161,17 +172,21 @@ def _combine(code, passes, kept, flag):  # type: ignore[no-untyped-def]
 
 
 def _scores(
-    applied: AppliedCut, features: FloatArray, flag: npt.NDArray[np.uint8]
+    applied: AppliedCut,
+    features: FloatArray,
+    flag: npt.NDArray[np.uint8],
+    fold: npt.NDArray[np.int8] | None,
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Mean score (n,) and, for an ensemble, its spread; NaN where an entry is flagged."""
     bad = flag != 0
     few = np.count_nonzero(bad) < FEW * len(flag)
     good = None if few else np.flatnonzero(~bad)
     inputs = features.T if good is None else features.take(good, axis=1).T
+    folds = fold if fold is None or good is None else fold[good]
     found = (
-        mean_and_spread(applied.models, inputs)
+        mean_and_spread(applied.models, inputs, folds)
         if len(applied.models) > 1
-        else (applied.models[0].score(inputs),)
+        else (applied.models[0].score(inputs, folds),)
     )
     if good is None:
         for values in found:

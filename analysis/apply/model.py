@@ -63,6 +63,10 @@ class AppliedCut:
         return self.models[0].search
 
     @property
+    def n_folds(self) -> int:
+        return self.models[0].n_folds
+
+    @property
     def sqrt_s_gev(self) -> float:
         """Energy of the training."""
         return self.models[0].conditions.sqrt_s_gev
@@ -169,6 +173,7 @@ def _refuse_unequal(
         "windows": windows,
         "beams": a.beams == b.beams and a.sqrt_s_gev == b.sqrt_s_gev,
         "search": first.search.identity == model.search.identity,
+        "folds": first.n_folds == model.n_folds,
         "classifier": a.classifier == b.classifier,
         "candidates": a.candidates == b.candidates,
         "cut (choose one with --cut)": any_cut or a.cut == b.cut,

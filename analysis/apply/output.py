@@ -118,7 +118,7 @@ def skim_types(table: Table, *, where: str) -> dict[str, Any]:
 
 def output_layout(cut: AppliedCut) -> tuple[str, dict[str, Any]]:
     """Name and branches of the friend tree."""
-    return TREE, dict(friend_types(cut.search, len(cut.models)))
+    return TREE, dict(friend_types(cut.search, len(cut.models), cut.n_folds))
 
 
 def _record(job: FileToApply, cut: AppliedCut, counts: Counts, spectra: Spectra) -> dict[str, Any]:

@@ -104,7 +104,15 @@ def _refuse_mistakes(
 
 
 def _say_what_was_trained_on(cut: AppliedCut, reports: Sequence[FileReport]) -> None:
-    """Files of the training are scored too, but prove nothing about it."""
+    """Files of the training prove nothing about one network; of folds each judges new events."""
+    if cut.n_folds > 1:
+        for report in reports:
+            if "event" not in report.branches:
+                log.warning(
+                    "%s has no event numbers: the entry in the file decides the fold of an event",
+                    report.file,
+                )
+        return
     inputs = cut.models[0].conditions.provenance.get("inputs", {}).get("files", {})
     known = {fingerprint for files in inputs.values() for fingerprint in files.values()}
     for report in reports:
@@ -141,14 +149,14 @@ def _job(
 
 
 def _wanted(cut: AppliedCut, config: Configuration | None, weight: str | None) -> Wanted:
-    """Neither truth nor weights nor event numbers are needed."""
+    """Neither truth nor weights are needed; event numbers decide the fold, where they are."""
     return wanted_columns(
         {} if config is None else config.columns,
         tree=None if config is None else config.tree,
         search=cut.search,
         candidates=cut.candidates,
         weight=weight,
-        event_numbers=False,
+        event_numbers=cut.n_folds > 1,
     )
 
 

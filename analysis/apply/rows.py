@@ -94,7 +94,7 @@ def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:
 
 def _score(applied: AppliedCut, rows: FileRows) -> Scored:
     columns = columns_of(rows)
-    friend = friend_columns(applied, columns)
+    friend = friend_columns(applied, columns, start=rows.start)
     axis, selected, passing = friend[applied.search.axis.name], friend["flag"] == 0, friend["pass"]
     weighted = None
     if "weight" in columns:

@@ -22,6 +22,7 @@ Refused = Literal[
     "same_events",
     "another_process",
     "empty_cut",
+    "candidates_apart",
 ]
 Warned = Literal["heavy_weights", "narrow_peak", "wide_peak", "entry_numbers", "frame"]
 Mistake = Literal[Refused, Warned]

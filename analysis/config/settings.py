@@ -21,7 +21,9 @@ from models.training.settings import (
     Schedule,
     Stage,
     TrainingSettings,
+    with_equal_budget,
 )
+from selection.table import Folds
 
 _BCE, _PUNZI = DEFAULT.stages
 
@@ -62,7 +64,9 @@ class StageSettings(_Section):
 
 
 def _stage(stage: Stage) -> StageSettings:
-    return StageSettings(**{k: v for k, v in asdict(stage).items() if k not in ("name", "loss")})
+    return StageSettings(
+        **{k: v for k, v in asdict(stage).items() if k not in ("name", "loss", "begins_with")}
+    )
 
 
 class TrainingSection(_Section):
@@ -70,7 +74,12 @@ class TrainingSection(_Section):
 
     networks: int = Field(1, gt=0, le=1000, description="networks in the ensemble")
     seed: int = Field(1, ge=0, lt=2**31, description="network i starts from seed + i")
-    validation_fraction: float = Field(0.2, gt=0, lt=1, description="share of events held out")
+    folds: int = Field(
+        5, ge=1, le=20, description="networks per seed: each judges the share it is not trained on"
+    )
+    validation_fraction: float = Field(
+        0.2, gt=0, lt=1, description="share of events held out, with one fold"
+    )
     hidden: tuple[Annotated[int, Field(gt=0, le=4096)], ...] = Field(
         DEFAULT.hidden, min_length=1, max_length=10
     )
@@ -82,6 +91,9 @@ class TrainingSection(_Section):
     )
     hypothesis_weights: tuple[Annotated[float, Field(ge=0)], ...] | None = Field(
         None, min_length=1, description="weight of each trained mass in the loss; null: equal"
+    )
+    bce_equal_budget: bool = Field(
+        True, description="train the BCE net on, with the budget of the Punzi stage, to compare"
     )
     bce: StageSettings = _stage(_BCE)
     punzi: StageSettings = _stage(_PUNZI)
@@ -119,10 +131,14 @@ class Settings(_Section):
         self.training_settings()
         return self
 
+    @property
+    def folds(self) -> Folds:
+        return Folds(self.training.folds, self.training.validation_fraction)
+
     def training_settings(self) -> TrainingSettings:
         """The settings of the training loop."""
         t = self.training
-        return TrainingSettings(
+        made = TrainingSettings(
             stages=(
                 Stage(name="bce", loss="bce", **t.bce.model_dump()),
                 Stage(name="punzi", loss="punzi", **t.punzi.model_dump()),
@@ -133,6 +149,7 @@ class Settings(_Section):
             hypothesis_weights=t.hypothesis_weights,
             **self.sensitivity.model_dump(),
         )
+        return with_equal_budget(made) if t.bce_equal_budget else made
 
 
 def resolved_settings(raw: Any) -> Any:

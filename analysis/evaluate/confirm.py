@@ -1,7 +1,7 @@
 """`punzi confirm`: the networks and cuts of a run, quoted on a sample no choice was made on.
 
 Windows, networks and cuts come from the run; every event of the fresh sample is used for quoting
-only. What was found on the held-out events of the run must come out again.
+only, judged by the network of its fold. What was found in the run must come out again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from models.results import FigureOfMerit
 from models.sensitivity import PunziFormula
 from models.trained import load_model
 from selection.masses import one_of
-from selection.table import FloatArray
+from selection.table import FloatArray, Folds
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -70,9 +70,13 @@ def confirm(
     """
     chosen = [f for f in load_figures(run) if f.quoted_on == "validation"]
     table = simulated_table(config, selection)
-    events = window_events(table, load_windows(run.windows))
-    first = chosen[0]
-    split = SplitEvents(first.mass_gev, first.trained, events, events, validation_fraction=1.0)
+    windows, first = load_windows(run.windows), chosen[0]
+    folds = Folds(len(first.fold_cuts)) if len(first.fold_cuts) > 1 else None
+    fold = np.zeros(len(table), np.int8) if folds is None else folds.of(table.identity)
+    splits = []
+    for k in range(len(first.fold_cuts)):
+        events = window_events(table, windows, rows=fold == k)
+        splits.append(SplitEvents(first.mass_gev, first.trained, events, events, 1.0))
     s = config.settings.sensitivity
     quoting = Quoting(PunziFormula(config.luminosity_inv_fb, s.a, s.b, s.formula))
     figures: list[FigureOfMerit] = []
@@ -83,22 +87,25 @@ def confirm(
             path = run.model(classifier, i)
             if not path.exists():  # boosted trees are not kept
                 continue
-            score = load_model(path).score(table.features)
+            score = load_model(path).score(table.features, fold)
             own = [f for f in chosen if (f.classifier, f.network) == (classifier, i)]
-            figures += _quoted(split, score, own, quoting)
-    failed = failed_networks(run, sorted({f.network for f in figures}))
-    write_figures(fresh, figures, failed)
+            figures += _quoted(splits, score, own, quoting)
+    failed = failed_networks(run, sorted({f.network for f in figures}), len(splits))
+    write_figures(fresh, figures, failed, ())
     return failed
 
 
 def _quoted(
-    split: SplitEvents, score: FloatArray, chosen: Sequence[FigureOfMerit], quoting: Quoting
+    splits: Sequence[SplitEvents],
+    score: FloatArray,
+    chosen: Sequence[FigureOfMerit],
+    quoting: Quoting,
 ) -> list[FigureOfMerit]:
     return [
         quote(
-            split,
-            score,
-            f.cut,
+            splits,
+            [score] * len(splits),
+            f.fold_cuts,
             name=(f.classifier, f.network, f.selection),
             quoted_on="validation",  # none of these events was trained on
             quoting=quoting,

@@ -1,11 +1,12 @@
 """`punzi evaluate`: cuts and figures of merit of every network, at every mass, and the models.
 
-Cuts are chosen on the training events and quoted on the held-out ones. A window with little
-simulated background left counts one more event of average weight, B + w1 with
-w1 = sum w^2 / sum w: no selection is pretended to be free of background.
+The cuts of a fold are chosen on the events its network was trained on and quoted on those it
+judges; sums over the folds are the results. A window with little simulated background left counts
+one more event of average weight, B + w1 with w1 = sum w^2 / sum w: no selection is pretended to be
+free of background.
 
-A model is a network with the single cut that is quoted here: `models/` is written together with
-`fom.json`, so whoever applies a model applies what was quoted.
+A model is the networks of all folds with the single cut that is quoted here: `models/` is written
+together with `fom.json`, so whoever applies a model applies what was quoted.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import csv
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
+from analysis.evaluate.passing import passing_events, window_contents, write_passing
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_json
 from analysis.terminal import console
@@ -37,20 +40,22 @@ from models.results import (
     SELECTION_MEANING,
     EnsembleFigureOfMerit,
     FigureOfMerit,
+    WindowContent,
     from_json,
     to_json,
     to_rows,
 )
 from models.sensitivity import PunziFormula
-from models.trained import load_model, save_model, with_cut
+from models.trained import joined_folds, load_model, save_model, with_cut
 from selection.whole_files import replacing
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
+    from analysis.config.settings import Settings
 
 log = logging.getLogger(__name__)
 
-NETWORKS = ("punzi", "bce")
+NETWORKS = ("punzi", "bce", "bce_equal")
 
 
 def evaluate_networks(
@@ -58,23 +63,21 @@ def evaluate_networks(
 ) -> tuple[FigureOfMerit, ...]:
     """Bring fom.json, fom.csv and the models up to date; all figures of merit."""
     settings = config.settings
-    networks = list(_networks(run, settings.training.networks))
+    networks = list(_networks(run, settings))
     stamp = digest(
-        [content_digest(run.network(*name)) for name in networks],
+        [content_digest(path) for name in networks for path in _fold_files(run, settings, name)],
         simulated.fingerprint,
         settings.evaluation,
         settings.sensitivity,
+        asdict(settings.folds),
         simulated.windows.sigma.tolist(),
         code_digest("analysis.evaluate"),
     )
     if run.is_current("evaluate", stamp):
         log.info("evaluate: up to date")
         return load_figures(run)
-    split = split_events(
-        simulated.table,
-        simulated.windows,
-        trained=simulated.trained,
-        validation_fraction=settings.training.validation_fraction,
+    splits = split_events(
+        simulated.table, simulated.windows, trained=simulated.trained, folds=settings.folds
     )
     s, cut = settings.sensitivity, settings.evaluation.single_cut
     quoting = Quoting(
@@ -82,62 +85,77 @@ def evaluate_networks(
         single_cut=None if cut == "optimal" else cut,
         threads=workers,
     )
-    figures = tuple(_all_figures(run, config, simulated, split, quoting, workers=workers))
-    write_figures(run, figures, failed_networks(run, range(settings.training.networks)))
-    models = [_save_with_quoted_cut(run, name, figures) for name in networks]
-    outputs = [run.figures_of_merit, run.figures_of_merit_csv, *models]
+    figures = tuple(_all_figures(run, config, simulated, splits, quoting, workers=workers))
+    section = settings.training
+    failed = failed_networks(run, range(section.networks), section.folds)
+    models = [_save_with_quoted_cut(run, settings, name, figures) for name in networks]
+    passing = passing_events(run, config, simulated, figures)
+    write_figures(run, figures, failed, window_contents(simulated, passing))
+    write_passing(run, simulated.table, passing)
+    outputs = [run.figures_of_merit, run.figures_of_merit_csv, run.processes, run.passing, *models]
     run.finish("evaluate", stamp, outputs)
     return figures
 
 
-def _networks(run: RunFolder, n: int) -> Iterator[tuple[str, int]]:
-    """Classifier and number of every trained network, Punzi-nets first."""
+Name = tuple[str, int]  # classifier and number of a network
+
+
+def _networks(run: RunFolder, settings: Settings) -> Iterator[Name]:
+    """Every trained network, Punzi-nets first."""
     for classifier in NETWORKS:
-        yield from ((classifier, i) for i in range(n) if run.network(classifier, i).exists())
+        for i in range(settings.training.networks):
+            if all(path.exists() for path in _fold_files(run, settings, (classifier, i))):
+                yield classifier, i
+
+
+def _fold_files(run: RunFolder, settings: Settings, name: Name) -> list[Path]:
+    return [run.network(*name, fold) for fold in range(settings.training.folds)]
 
 
 def _all_figures(
     run: RunFolder,
     config: Configuration,
     simulated: SimulatedEvents,
-    split: SplitEvents,
+    splits: Sequence[SplitEvents],
     quoting: Quoting,
     *,
     workers: int,
 ) -> Iterator[FigureOfMerit]:
-    features = simulated.table.features
-    names = list(_networks(run, config.settings.training.networks))
+    features, settings = simulated.table.features, config.settings
+    names = list(_networks(run, settings))
     with console.progress("evaluate", len(names)) as advance:
-        for classifier, i in names:
-            score = load_model(run.network(classifier, i)).score(features)
+        for name in names:
+            files = _fold_files(run, settings, name)
+            scores = [load_model(file).score(features) for file in files]
             yield from figures_of_merit(
-                split, score, classifier=classifier, network=i, quoting=quoting
+                splits, scores, classifier=name[0], network=name[1], quoting=quoting
             )
             advance()
-    if config.settings.evaluation.xgboost:
+    if settings.evaluation.xgboost:
         from models.evaluation.baselines import train_boosted_trees
 
-        train, validation = split_sets(config, simulated)
-        log.info("evaluate: training XGBoost for comparison")
-        trees = train_boosted_trees(
-            train, validation, seed=config.settings.training.seed, threads=workers
-        )
+        log.info("evaluate: training XGBoost for comparison, %d folds", len(splits))
+        scores = []
+        for fold in range(len(splits)):
+            sets = split_sets(config, simulated, fold=fold)
+            trees = train_boosted_trees(*sets, seed=settings.training.seed, threads=workers)
+            scores.append(trees.scores(features))
         yield from figures_of_merit(
-            split, trees.scores(features), classifier="xgboost", network=0, quoting=quoting
+            splits, scores, classifier="xgboost", network=0, quoting=quoting
         )
 
 
 def _save_with_quoted_cut(
-    run: RunFolder, name: tuple[str, int], figures: Sequence[FigureOfMerit]
+    run: RunFolder, settings: Settings, name: Name, figures: Sequence[FigureOfMerit]
 ) -> Path:
-    """The model of one network; without a cut where no single cut sees every mass."""
+    """The model of one network, all folds; without a cut where no single cut sees every mass."""
     classifier, number = name
     quoted = of_curve(figures, (classifier, ONE_FOR_ALL))
     cut = float(next(f for f in quoted if f.network == number).cut[0])
     if np.isnan(cut):
         log.warning("no single cut leaves signal at every mass: %s has no cut", run.model(*name))
-    model = with_cut(load_model(run.network(*name)), None if np.isnan(cut) else cut)
-    save_model(model, run.model(*name))
+    folds = joined_folds([load_model(file) for file in _fold_files(run, settings, name)])
+    save_model(with_cut(folds, None if np.isnan(cut) else cut), run.model(*name))
     return run.model(*name)
 
 
@@ -157,7 +175,10 @@ def _count(figures: Sequence[FigureOfMerit]) -> int:
 
 
 def write_figures(
-    run: RunFolder, figures: Sequence[FigureOfMerit], failed: dict[int, list[str]]
+    run: RunFolder,
+    figures: Sequence[FigureOfMerit],
+    failed: dict[int, list[str]],
+    contents: Sequence[WindowContent],
 ) -> None:
     means = ensembles(figures, list(failed))
     write_json(
@@ -168,14 +189,16 @@ def write_figures(
             "failed_networks": failed,
             "networks": [to_json(f) for f in figures],
             "ensembles": [to_json(m) for m in means],
+            "processes": [to_json(c) for c in contents],
         },
     )
-    rows = [row for f in figures for row in to_rows(f)]
-    with (
-        replacing(run.figures_of_merit_csv) as temporary,
-        temporary.open("w", newline="") as stream,
-    ):
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    _write_csv(run.figures_of_merit_csv, [row for f in figures for row in to_rows(f)])
+    _write_csv(run.processes, [row for c in contents for row in to_rows(c)])
+
+
+def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with replacing(path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -186,6 +209,11 @@ def load_figures(run: RunFolder) -> tuple[FigureOfMerit, ...]:
 
 def load_ensembles(run: RunFolder) -> tuple[EnsembleFigureOfMerit, ...]:
     return tuple(from_json(r) for r in _content(run.figures_of_merit)["ensembles"])
+
+
+def load_contents(run: RunFolder) -> tuple[WindowContent, ...]:
+    """What each sample leaves in each window."""
+    return tuple(from_json(r) for r in _content(run.figures_of_merit)["processes"])
 
 
 def _content(path: Path) -> dict[str, Any]:

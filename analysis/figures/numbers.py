@@ -146,7 +146,7 @@ def widths_record(fits: Sequence[WidthFit], curve: WidthCurve, search: Search) -
 
 
 def loss_histories(run: RunFolder, networks: int) -> dict[str, list[LossHistory]]:
-    """Stage -> one history per network; a stage without epochs is left out."""
+    """Stage -> history of the first fold of each network; a stage without epochs is left out."""
     found: dict[str, list[LossHistory]] = {}
     for i in range(networks):
         about = load_history(run, i)

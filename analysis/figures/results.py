@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from analysis.figures.run_results import Drawing, RunResults
-from models.evaluation.comparison import BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST
+from models.evaluation.comparison import (
+    BCE_BEST,
+    EQUAL_BEST,
+    PUNZI_BEST,
+    PUNZI_SINGLE,
+    TREES_BEST,
+)
 from models.evaluation.maps import decision_boundary, score_maps
 from models.results import CHOSEN_ON_TRAINING, CLASSIFIER_TEXT, ScoreMap, to_rows
 from plots.boundary import decision_boundary as boundary_figure
@@ -20,7 +26,7 @@ from plots.score_map import score_map
 from plots.sketch import network_sketch
 from selection.masses import one_of
 
-CURVES = (BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
+CURVES = (BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
 
 
 def reaches(m: RunResults) -> Iterator[Drawing]:
@@ -35,7 +41,8 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
         else "One network; bars: size of the simulation"
     )
     on_what = (
-        f"{who}. On events held out of training; cuts per mass were chosen on training events. "
+        f"{who}. Each event is judged by a network not trained on it; cuts per mass were chosen on "
+        "training events. "
         "Circles: masses used in training; triangles: masses the networks never saw."
     )
     below = "Lower panel: ratio to the BCE net with its best cut per mass."
@@ -75,7 +82,8 @@ def maps(m: RunResults) -> Iterator[Drawing]:
     """Network output against mass: two networks, signal and background."""
     for classifier, model in m.models.items():
         cuts = m.of_network((classifier, CHOSEN_ON_TRAINING))
-        logits = model.logits(m.simulated.table.features)
+        table = m.simulated.table
+        logits = model.logits(table.features, model.fold_of(table.identity))
         single = m.single_cut if classifier == "punzi" and 0 < m.single_cut < 1 else None
         for record in score_maps(
             m.simulated.table, logits, cuts, bins=m.map_bins, squared=m.search.axis.squared
@@ -134,6 +142,7 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
     table, model = m.simulated.table, m.models["punzi"]
     chosen = one_of(table.signal_mass_gev, m.masses_gev)
     texts = {f.name: f.axis_text for f in m.search.features}
+    first_fold = ", first fold," if model.n_folds > 1 else ""
     if chosen.any():
         found = decision_boundary(model, table, m.masses_gev, free=model.features[:3], n_grid=32)
         record = replace(found, cut=m.single_cut)
@@ -144,7 +153,8 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
         yield Drawing(
             "decision_surface",
             "Decision surface of the single cut",
-            f"Punzi-net {m.network} in {len(record.free)} of its {len(model.features)} inputs."
+            f"Punzi-net {m.network}{first_fold} in {len(record.free)} of its "
+            f"{len(model.features)} inputs."
             f"{about if fixed else ''}",
             boundary_figure(record, texts=texts, label=m.label),
             [
@@ -155,18 +165,18 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
         )
     layers: list[dict[str, Any]] = [
         {"layer": i, "output": j, "input": k, "weight": float(w[j, k])}
-        for i, w in enumerate(model.weights)
+        for i, w in enumerate(model.networks[0].weights)
         for j, k in np.ndindex(*w.shape)
     ]
     yield Drawing(
         "network",
         "The network",
-        f"Punzi-net {m.network}. Red weights pull towards signal, blue ones away; thickness is "
-        "relative to the largest weight of the layer.",
+        f"Punzi-net {m.network}{first_fold}. Red weights pull towards signal, blue ones away; "
+        "thickness is relative to the largest weight of the layer.",
         network_sketch(
             [f.label for f in m.search.features],
-            [len(b) for b in model.biases[:-1]],
-            weights=list(model.weights),
+            [len(b) for b in model.networks[0].biases[:-1]],
+            weights=list(model.networks[0].weights),
         ),
         layers,
     )

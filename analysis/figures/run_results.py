@@ -35,7 +35,7 @@ from models.trained import TrainedModel, load_model
 from plots.style import PROCESS_TEXT, Label, Legend, SearchWords
 from selection.resolution import WidthCurve, WidthFit
 from selection.search import Search, math_unit
-from selection.table import EventTable
+from selection.table import EventTable, FloatArray
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -97,6 +97,17 @@ class RunResults:
         """The cut for all masses of the network that is shown."""
         return float(self.of_network(PUNZI_SINGLE).cut[0])
 
+    def scores(self, table: EventTable) -> FloatArray:
+        """Score (n,) of the Punzi-net that is shown, by the fold of each event."""
+        model = self.models["punzi"]
+        return model.score(table.features, model.fold_of(table.identity))
+
+    @property
+    def judged_text(self) -> str:
+        if self.models["punzi"].n_folds > 1:
+            return "each judged by a network that was not trained on it"
+        return "those used in training too"
+
     def of_network(self, curve: Curve) -> FigureOfMerit:
         """Figures of merit of the network that is shown, on held-out events."""
         found = of_curve(self.figures, curve)
@@ -124,9 +135,9 @@ class RunResults:
 def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvents) -> RunResults:
     """Read everything; the stages before must be complete."""
     networks = range(config.settings.training.networks)
-    failed = failed_networks(run, networks)
+    failed = failed_networks(run, networks, config.settings.training.folds)
     network = next((i for i in networks if i not in failed), 0)
-    paths = {c: run.model(c, network) for c in ("punzi", "bce")}
+    paths = {c: run.model(c, network) for c in ("punzi", "bce")}  # those of the maps
     fits, curve = load_fits(run.windows)
     plots = config.settings.plots
     return RunResults(
@@ -185,7 +196,7 @@ def drawable(text: str) -> str:
 
 def shown_files(run: RunFolder, networks: int) -> list[Path]:
     """Files that decide what the figures show."""
-    of_networks = [path for number, path in run.numbered_files() if number < networks]
+    of_networks = [path for number, _, path in run.numbered_files() if number < networks]
     return [
         *(run.figures_of_merit, run.windows, run.cutflow, run.skim_index),
         *of_networks,

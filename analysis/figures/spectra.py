@@ -48,8 +48,8 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
     """The mass and its square, if the axis is one; with data also each alone with its ratio."""
     label = data_label(m)
     about = (
-        f"Cut: score ≥ {m.single_cut:.3g} of Punzi-net {m.network}; all selected events, those "
-        f"used in training too."
+        f"Cut: score ≥ {m.single_cut:.3g} of Punzi-net {m.network}; all selected events, "
+        f"{m.judged_text}."
     )
     sigma = shown_cross_section(m)
     signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if m.masses_gev else ""
@@ -105,7 +105,7 @@ def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[
     table, L = m.simulated.table, m.shown_luminosity_inv_fb
     scale = L / m.config.luminosity_inv_fb  # weights of backgrounds are for the target luminosity
     axis = m.axes[quantity]
-    passing = m.models["punzi"].score(table.features) >= m.single_cut
+    passing = m.scores(table) >= m.single_cut
 
     def filled(keep: BoolArray) -> tuple[dict[str, hist.Hist], dict[float, hist.Hist]]:
         samples = background_rows(table).items()
@@ -120,7 +120,7 @@ def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[
 
     data: list[hist.Hist | None] = [None, None]
     if m.data is not None:
-        kept = m.models["punzi"].score(m.data.features) >= m.single_cut
+        kept = m.scores(m.data) >= m.single_cut
         data = [histogram(axis, m.data, rows, m.search) for rows in (np.ones_like(kept), kept)]
     (stack, masses), (stack_after, masses_after) = filled(np.ones_like(passing)), filled(passing)
     lines = [

@@ -215,6 +215,13 @@ def _mistakes_of(
     if any("event" not in report.branches for report in of_files):
         text = "no event numbers in the files: the entry of a row in its file stands for them"
         yield Finding("entry_numbers", ds.name, text)
+        if config.candidates == "all" and ds.kind != "data":
+            text = (
+                "all candidates of an event are wanted, but no event numbers tell which belong "
+                "together: a network would judge events that it was trained on. Name their "
+                "branches (`columns: {event: ..., run: ...}`), or take `candidates: first`"
+            )
+            yield Finding("candidates_apart", ds.name, text)
 
 
 def _normalisation(ds: Dataset, reports: Sequence[FileReport]) -> list[str]:

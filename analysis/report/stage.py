@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.config.configuration import as_yaml
 from analysis.evaluate.comparison_table import bin_texts, ratio_rows
-from analysis.evaluate.stage import load_ensembles, load_figures
+from analysis.evaluate.stage import load_contents, load_ensembles, load_figures
 from analysis.figures.draw import load_list
 from analysis.inputs.findings import grouped, load_findings
 from analysis.inputs.fingerprint import local_fingerprint
@@ -90,13 +90,14 @@ def outcome(run: RunFolder, config: Configuration) -> Outcome:
     return Outcome(
         figures=load_figures(run),
         means=load_ensembles(run),
-        failed=failed_networks(run, networks),
+        failed=failed_networks(run, networks, config.settings.training.folds),
         networks=len(networks),
         notes={i: load_history(run, i)["notes"] for i in networks},
         fits=fits,
         lost=load_selection(run).lost,
         findings=grouped(load_findings(run)),
         left_out_gev=_left_out(run, config),
+        contents=load_contents(run),
     )
 
 

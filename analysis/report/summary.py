@@ -15,20 +15,25 @@ import numpy as np
 
 from models.evaluation.comparison import (
     BCE_BEST,
+    EQUAL_BEST,
     PUNZI_SINGLE,
     TREES_BEST,
     Comparison,
     compare,
     of_curve,
 )
-from models.results import EnsembleFigureOfMerit, FigureOfMerit, Floats
+from models.results import EnsembleFigureOfMerit, FigureOfMerit, Floats, WindowContent
 from selection.masses import one_of
 from selection.resolution import WidthFit
 
 EQUAL = 0.03  # closer than this, two values of sigma_min are called equal
 FEW_EVENTS = 10.0  # effective background events below which sqrt(B) is a guess
 OVERTRAINED = 1.15
-RIVALS = {BCE_BEST: "the BCE net", TREES_BEST: "XGBoost"}
+RIVALS = {
+    BCE_BEST: "the BCE net of the paper's recipe",
+    EQUAL_BEST: "a BCE net of equal budget",
+    TREES_BEST: "XGBoost",
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Outcome:
     lost: Mapping[str, float]
     findings: Sequence[str]  # of the inputs
     left_out_gev: Sequence[float]  # masses with too few events to be trained on
+    contents: Sequence[WindowContent] = ()  # of each sample in each window, after the single cut
 
 
 def summary_of(outcome: Outcome) -> Summary:
@@ -146,13 +152,14 @@ def warnings(outcome: Outcome, comparison: Comparison | None) -> tuple[str, ...]
         masses = ", ".join(f"{m:g}" for m in outcome.left_out_gev)
         found.append(f"Not trained on for want of events (windows.min_events): {masses} GeV.")
     found += _statistics(of_curve(outcome.figures, PUNZI_SINGLE))
+    found += _empty_windows(outcome.contents)
     unused = [f"{fit.mass_gev:g} GeV ({fit.reason})" for fit in outcome.fits if fit.reason]
     if unused:
         found.append(f"Widths taken from the smooth curve, without a fit: {', '.join(unused)}.")
     shift = comparison.validation_over_training if comparison else 1.0
     if shift > OVERTRAINED:
         found.append(
-            f"σ_min on held-out events is {_change(shift)} than on training events. Part of it is "
+            f"σ_min on judged events is {_change(shift)} than on training events. Part of it is "
             f"overtraining, part the one added event, which weighs more in the smaller set; more "
             f"simulation helps against both."
         )
@@ -167,7 +174,7 @@ def _statistics(figures: Sequence[FigureOfMerit]) -> list[str]:
     found = []
     blind = mass[np.any([~np.isfinite(f.sigma_min_fb) for f in figures], axis=0)]
     if blind.size:
-        found.append(f"No held-out signal passes the single cut at {mass_ranges(mass, blind)}.")
+        found.append(f"No signal passes the single cut at {mass_ranges(mass, blind)}.")
     n_eff = np.mean([f.n_eff_background for f in figures], axis=0)
     few = n_eff < FEW_EVENTS
     if few.any():
@@ -176,6 +183,21 @@ def _statistics(figures: Sequence[FigureOfMerit]) -> list[str]:
             f"at {int(few.sum())} of {len(mass)} masses ({mass_ranges(mass, mass[few])}; least "
             f"{n_eff.min():.2g}): the background there is known badly."
         )
+    return found
+
+
+def _empty_windows(contents: Sequence[WindowContent]) -> list[str]:
+    """Samples of which no row passes: that is not B = 0, one row more would weigh so much."""
+    found = []
+    first = min((c.network for c in contents), default=0)
+    for c in contents:
+        empty = c.rows == 0
+        if c.network == first and empty.any():
+            found.append(
+                f"{c.sample}: no row passes the single cut in {int(empty.sum())} of "
+                f"{len(c.mass_gev)} windows; one row stands for {c.row_weight[0]:.2g} events, so "
+                f"its background there is not known to be smaller."
+            )
     return found
 
 

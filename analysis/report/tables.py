@@ -15,14 +15,20 @@ from analysis.run.folder import RunFolder
 from analysis.select.cutflow_table import shown_datasets, size_text
 from analysis.select.index import load_selection
 from analysis.select.selected import sample_sizes
-from models.evaluation.comparison import BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST
+from models.evaluation.comparison import (
+    BCE_BEST,
+    EQUAL_BEST,
+    PUNZI_BEST,
+    PUNZI_SINGLE,
+    TREES_BEST,
+)
 from models.results import EnsembleFigureOfMerit, curve_text
 
 if TYPE_CHECKING:
     from analysis.config.samples import Sample
 
 EVERY = 5  # masses of the short table
-COLUMNS = (BCE_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
+COLUMNS = (BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
 
 
 def cutflow_table(

@@ -3,7 +3,7 @@
     config.yaml log.txt provenance.json report.html stamps/
     skim/ cutflow.json findings.json histograms.json .root      select
     windows.json networks/ batch_study/                         train
-    models/ fom.json fom.csv                                    evaluate: networks with their cut
+    models/ fom.json fom.csv processes.csv passing.parquet      evaluate: all folds with their cut
     plots/                                                      plot
     fresh/                                                      confirm
 
@@ -18,6 +18,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from selection.errors import UserError
 from selection.whole_files import write_text
 
 MODEL_SUFFIX = ".safetensors"
+_NUMBERS = re.compile(r"-(\d+)(?:\.(\d+))?\.[a-z]+$")
 # records, paths and tuples as JSON knows them; nan stays nan
 PLAIN = TypeAdapter[Any](Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
@@ -128,22 +130,34 @@ class RunFolder:
         """The folder of a fresh sample's own selection and figures of merit."""
         return self.path / "fresh"
 
-    def network(self, classifier: str, number: int) -> Path:
-        """A network as it was trained, without a cut."""
-        return self.path / "networks" / model_name(classifier, number)
+    def network(self, classifier: str, number: int, fold: int) -> Path:
+        """A network of one fold as it was trained, without a cut."""
+        return self.path / "networks" / model_name(classifier, number, fold)
 
     def model(self, classifier: str, number: int) -> Path:
-        """The same network with the cut that is quoted: what `apply` and `export` take."""
+        """All folds with the cut that is quoted: what `apply` and `export` take."""
         return self.path / "models" / model_name(classifier, number)
 
-    def history(self, number: int) -> Path:
-        return self.path / "networks" / f"history-{number:02d}.json"
+    def history(self, number: int, fold: int) -> Path:
+        return self.path / "networks" / f"history-{number:02d}.{fold}.json"
 
-    def numbered_files(self) -> Iterator[tuple[int, Path]]:
-        """All files of networks, with their number."""
+    @property
+    def passing(self) -> Path:
+        """Events that pass the single cut, judged by networks not trained on them."""
+        return self.path / "passing.parquet"
+
+    @property
+    def processes(self) -> Path:
+        """What each sample leaves in each window."""
+        return self.path / "processes.csv"
+
+    def numbered_files(self) -> Iterator[tuple[int, int, Path]]:
+        """All files of networks, with their number and fold (0 of a model)."""
         for folder in ("networks", "models"):
             for path in sorted((self.path / folder).glob("[!.]*-[0-9]*.*")):
-                yield int(path.stem.rsplit("-", 1)[1]), path
+                found = _NUMBERS.search(path.name)
+                if found is not None:
+                    yield int(found[1]), int(found[2] or 0), path
 
     def is_current(self, stage: str, stamp: str) -> bool:
         """True if the stage ended with this stamp and all files it named are still there."""
@@ -162,10 +176,10 @@ class RunFolder:
         write_json(self.path / "stamps" / f"{stage}.json", {"stamp": stamp, "files": names})
 
 
-def model_name(classifier: str, number: int) -> str:
-    """`net-00.safetensors` for the Punzi-net, `bce-00.safetensors` for the BCE net beside it."""
+def model_name(classifier: str, number: int, fold: int | None = None) -> str:
+    """`net-00.safetensors` for the Punzi-net, `bce-00.3.safetensors` for fold 3 of a BCE net."""
     stem = "net" if classifier == "punzi" else classifier
-    return f"{stem}-{number:02d}{MODEL_SUFFIX}"
+    return f"{stem}-{number:02d}{'' if fold is None else f'.{fold}'}{MODEL_SUFFIX}"
 
 
 @contextlib.contextmanager

@@ -66,6 +66,7 @@ def selected_events(
     search: Search,
     beams: Beams,
     candidates: CandidatePolicy,
+    identity: npt.NDArray[np.uint32],
 ) -> tuple[Columns, ChunkCounts]:
     """Columns of the skim for the rows that pass, and what was counted on the way."""
     n = row_count(columns)
@@ -79,7 +80,10 @@ def selected_events(
     flow = cutflow(code, tuple(search.cuts), columns.get("weight", 1.0))
     emptied = _emptied(columns, beams, search, code, flow) if 0 in flow.raw[1:] and n else {}
     counts = ChunkCounts(flow, look_at(columns, beams, search), emptied)
-    return skim_columns(dataset, columns, search, found, passing(code, len(search.cuts))), counts
+    keep = passing(code, len(search.cuts))
+    return skim_columns(dataset, columns, search, found, keep) | {
+        "identity": identity[keep]
+    }, counts
 
 
 def _emptied(

@@ -17,6 +17,7 @@ from analysis.select.chunks import Chunk
 from analysis.select.events import ChunkCounts, selected_events
 from analysis.select.histograms import skim_histograms
 from analysis.select.skim import write_shard
+from selection.keys import event_identities
 from selection.preselection import CandidatePolicy
 from selection.search import Search
 
@@ -53,9 +54,11 @@ class SelectEvents:
             chunk.branches,
             missing=chunk.missing,
         )
+        n = chunk.stop - chunk.start
         return selected_events(
             with_event_numbers(columns, file_number=chunk.file_number, start=chunk.start),
             chunk.dataset,
+            identity=event_identities(columns, n, start=chunk.start),
             search=self.search,
             beams=chunk.beams,
             candidates=self.candidates,

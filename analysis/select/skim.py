@@ -29,6 +29,7 @@ FIRST = [("axis", pa.float64())]
 LAST = [
     ("weight", pa.float64()),
     ("key", pa.uint64()),
+    ("identity", pa.uint32()),
     *((name, pa.int64()) for name in KEY_COLUMNS),
 ]
 
@@ -110,6 +111,7 @@ def read_table(parts: Sequence[Part]) -> EventTable:
     features = np.empty((len(feature_names), n), np.float32)
     axis, weight, mass = np.empty(n), np.empty(n), np.empty(n)
     sample, key = np.empty(n, np.int16), np.empty(n, np.uint64)
+    identity = np.empty(n, np.uint32)
     begin = 0
     for part, table in zip(parts, tables, strict=True):
         rows = slice(begin, begin + len(table))
@@ -119,5 +121,6 @@ def read_table(parts: Sequence[Part]) -> EventTable:
         weight[rows] = table["weight"].to_numpy() * part.normalisation
         mass[rows], sample[rows] = part.mass_gev, names.index(part.sample)
         key[rows] = table["key"].to_numpy()
+        identity[rows] = table["identity"].to_numpy()
         begin = rows.stop
-    return EventTable(features.T, axis, weight, mass, sample, key, names, feature_names)
+    return EventTable(features.T, axis, weight, mass, sample, key, identity, names, feature_names)

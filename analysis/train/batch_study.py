@@ -35,7 +35,7 @@ SIZES = (10_000, 50_000, 100_000, 400_000, 1_200_000, None)  # None: all events 
 
 def with_batch_size(settings: TrainingSettings, size: int | None) -> TrainingSettings:
     """The same training with another batch size in its Punzi stage."""
-    bce, punzi = settings.stages
+    bce, punzi, *_ = settings.stages
     return replace(settings, stages=(bce, replace(punzi, batch_size=size, batching="random")))
 
 
@@ -44,7 +44,7 @@ def study_batches(
 ) -> None:
     """Make the histories that are missing or out of date."""
     section = config.settings.training
-    sets = split_sets(config, simulated)
+    sets = split_sets(config, simulated, fold=0)
     base = config.settings.training_settings()
     sizes = [size for size in SIZES if size is None or size < len(sets[0])]
     total = len(sizes) * sum(stage.epochs for stage in base.stages)

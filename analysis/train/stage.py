@@ -22,7 +22,7 @@ from analysis.select.skim import read_table
 from analysis.terminal.console import progress
 from analysis.train.windows import fit_windows, load_windows, save_windows
 from models.trained import Conditions, from_network, save_model
-from models.training.ensemble import train_ensemble
+from models.training.ensemble import Member, train_ensemble
 from models.training.loop import Progress, TrainedNetworks
 from models.training.losses import loss_of
 from models.training.training_set import TrainingSet, training_sets
@@ -106,14 +106,15 @@ def trained_masses(
 
 
 def split_sets(
-    config: Configuration, simulated: SimulatedEvents
+    config: Configuration, simulated: SimulatedEvents, *, fold: int
 ) -> tuple[TrainingSet, TrainingSet]:
-    """Training and validation part of the events in the windows of the trained masses."""
+    """What the network of a fold is trained on, and what it judges, in the trained windows."""
     return training_sets(
         simulated.table,
         simulated.windows.take(simulated.trained),
         luminosity_inv_fb=config.luminosity_inv_fb,
-        validation_fraction=config.settings.training.validation_fraction,
+        folds=config.settings.folds,
+        fold=fold,
     )
 
 
@@ -122,25 +123,34 @@ def train_networks(
 ) -> None:
     """Train the networks that are missing or out of date."""
     section = config.settings.training
-    sets = split_sets(config, simulated)
+    sets = [split_sets(config, simulated, fold=k) for k in range(section.folds)]
     settings = config.settings.training_settings()
-    weights = settings.hypothesis_weights
-    if weights is not None and len(weights) != sets[0].n_masses:
-        msg = f"training.hypothesis_weights has {len(weights)} values for {sets[0].n_masses} masses"
+    weights, n_masses = settings.hypothesis_weights, sets[0][0].n_masses
+    if weights is not None and len(weights) != n_masses:
+        msg = f"training.hypothesis_weights has {len(weights)} values for {n_masses} masses"
         raise TrainError(msg)
     code = code_digest("analysis.train")
-    stamp = digest([part.fingerprint for part in sets], asdict(settings), code)
+    stamps = [digest([p.fingerprint for p in pair], asdict(settings), code) for pair in sets]
     numbers = {section.seed + i: i for i in range(section.networks)}
-    missing = [s for s, i in numbers.items() if not run.is_current(f"train-{i:02d}", f"{stamp}{s}")]
-    _describe(sets[0], sets[1], len(missing), section.networks)
-    inputs = {"training_set": sets[0].fingerprint, "files": load_inputs(run)}
+    members = [Member(seed, fold) for seed in numbers for fold in range(section.folds)]
+
+    def place(member: Member) -> tuple[str, str]:
+        """Name and stamp of its training."""
+        name = f"train-{numbers[member.seed]:02d}.{member.fold}"
+        return name, f"{stamps[member.fold]}{member.seed}"
+
+    missing = [member for member in members if not run.is_current(*place(member))]
+    _describe(sets, len(missing), len(members))
+    inputs = {"training_sets": [pair[0].fingerprint for pair in sets], "files": load_inputs(run)}
     origin = provenance(config.model_dump(mode="json"), inputs)
 
-    def finished(result: TrainedNetworks) -> None:
-        i = numbers[result.seed]
-        files = _save(run, config, simulated, result, network=i, origin=origin)
-        run.finish(f"train-{i:02d}", f"{stamp}{result.seed}", files)
-        log.info("network %d (seed %d): %s", i, result.seed, result.status)
+    def finished(member: Member, result: TrainedNetworks) -> None:
+        number = numbers[member.seed]
+        files = _save(run, config, simulated, result, place=(number, member.fold), origin=origin)
+        run.finish(*place(member), files)
+        log.info(
+            "network %d, fold %d (seed %d): %s", number, member.fold, member.seed, result.status
+        )
 
     if missing:
         total = len(missing) * sum(stage.epochs for stage in settings.stages)
@@ -150,39 +160,43 @@ def train_networks(
             on_dask if execution.executor == "dask" else nullcontext() as client,
         ):
             train_ensemble(
-                *sets,
+                sets,
                 settings,
-                seeds=missing,
+                members=missing,
                 workers=execution.workers,
                 finished=finished,
                 progress=_epoch_reporter(advance),
                 checkpoints=run.checkpoints,
                 client=client,
             )
-    for number, path in run.numbered_files():  # of an earlier, larger ensemble
-        if number >= section.networks:
+    kept = {*(s.name for s in settings.stages), "history"}
+    for number, fold, path in run.numbered_files():  # of an earlier, larger ensemble
+        stem = path.name.rpartition("-")[0].replace("net", "punzi")
+        if number >= section.networks or fold >= section.folds or stem not in kept:
             path.unlink()
 
 
-def _describe(train: TrainingSet, validation: TrainingSet, missing: int, networks: int) -> None:
-    signal = int(train.group_start[train.n_masses])
+def _describe(sets: Sequence[tuple[TrainingSet, TrainingSet]], missing: int, networks: int) -> None:
+    train, judged = sets[0]
     log.info(
-        "train: %d events (%d signal) at %d masses, %d held out; %d of %d networks to train",
+        "train: %d events (%d signal) at %d masses, %d judged, in each of %d folds; %d of %d "
+        "networks to train",
         len(train),
-        signal,
+        int(train.group_start[train.n_masses]),
         train.n_masses,
-        len(validation),
+        len(judged),
+        len(sets),
         missing,
         networks,
     )
 
 
-def _epoch_reporter(advance: Callable[..., None]) -> Callable[[Progress], None]:
-    def report(state: Progress) -> None:
+def _epoch_reporter(advance: Callable[..., None]) -> Callable[[Member, Progress], None]:
+    def report(member: Member, state: Progress) -> None:
         left = f"{state.seconds_left:.0f} s left" if state.seconds_left < 1e6 else ""
         advance(
             1,
-            f"seed {state.seed} {state.stage} loss {state.train_loss:.4g} "
+            f"seed {member.seed} fold {member.fold} {state.stage} loss {state.train_loss:.4g} "
             f"{state.epochs_per_second:.0f} epochs/s {left}",
         )
 
@@ -195,7 +209,7 @@ def _save(
     simulated: SimulatedEvents,
     result: TrainedNetworks,
     *,
-    network: int,
+    place: tuple[int, int],
     origin: dict[str, Any],
 ) -> list[Path]:
     """The network after each stage, and the history; all or, after an interrupt, none.
@@ -214,7 +228,7 @@ def _save(
             provenance=origin,
             candidates=config.candidates,
         )
-        path = run.network(classifier, network)
+        path = run.network(classifier, *place)
         model = from_network(
             net,
             search=config.definition,
@@ -224,8 +238,8 @@ def _save(
         )
         save_model(model, path)
         files.append(path)
-    write_json(run.history(network), _history(result, config.luminosity_inv_fb))
-    return [*files, run.history(network)]
+    write_json(run.history(*place), _history(result, config.luminosity_inv_fb))
+    return [*files, run.history(*place)]
 
 
 def _history(result: TrainedNetworks, luminosity_inv_fb: float) -> dict[str, Any]:
@@ -242,12 +256,21 @@ def _history(result: TrainedNetworks, luminosity_inv_fb: float) -> dict[str, Any
     }
 
 
-def load_history(run: RunFolder, network: int) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(run.history(network).read_text())
+def load_history(run: RunFolder, network: int, fold: int = 0) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(run.history(network, fold).read_text())
     return content
 
 
-def failed_networks(run: RunFolder, networks: Sequence[int]) -> dict[int, list[str]]:
-    """Networks whose training failed, with the reasons."""
-    found = {i: load_history(run, i) for i in networks}
-    return {i: about["reasons"] for i, about in found.items() if about["status"] == "failed"}
+def failed_networks(run: RunFolder, networks: Sequence[int], folds: int) -> dict[int, list[str]]:
+    """Networks with a fold whose training failed, with the reasons.
+
+    Such a network leaves the averages as a whole: its sums over folds would mix good and bad.
+    """
+    failed: dict[int, list[str]] = {}
+    for i in networks:
+        for fold in range(folds):
+            about = load_history(run, i, fold)
+            if about["status"] == "failed":
+                where = f"fold {fold} (seed {about['seed']}): " if folds > 1 else ""
+                failed.setdefault(i, []).extend(f"{where}{reason}" for reason in about["reasons"])
+    return failed

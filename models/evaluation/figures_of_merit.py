@@ -5,14 +5,15 @@
     sigma = N(B + w1) / (eps L)
     (d_sigma/sigma)^2 = (d_eps/eps)^2 + (N'/N)^2 (d_B^2 + w1^2)
 
-A split that holds the share f of the events stands for all of them: its weights are divided by
-f. d_eps is binomial: of n generated events eps f n lie in the split and pass. w1 = sum w^2/sum w
-of the window before the cut is one more simulated event: a window left empty by the cut is not
-free of background, the simulation only ended there. Cuts are chosen with the same rule.
+An event is judged by the network of its fold, which was not trained on it; sums over all folds give
+eps and B. Judged events that are the share f of all (1 with several folds) stand for all of them:
+weights are divided by f. d_eps is binomial: of n generated events eps f n are judged and pass. w1 =
+sum w^2/sum w of the window before the cut is one more simulated event: a window left empty by the
+cut is not free of background, the simulation only ended there. Cuts are chosen with the same rule.
 
-Choosing a cut and quoting it on the same events flatters by 6 to 16 %. So cuts are chosen on the
-training split and quoted on the validation split; the flattering number carries its own name,
-"maximum_achievable".
+Choosing a cut and quoting it on the same events flatters by 6 to 16 %. So the cuts of a fold are
+chosen on the events its network was trained on and quoted on those it judges; the flattering number
+carries its own name, "maximum_achievable".
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from functools import partial
 import numpy as np
 
 from models.evaluation.cuts import optimal_cuts, optimal_single_cut
-from models.evaluation.window_events import WindowEvents, one_more_event, window_events, window_sums
+from models.evaluation.window_events import (
+    WindowEvents,
+    WindowSums,
+    everything,
+    one_more_event,
+    window_events,
+    window_sums,
+)
 from models.results import (
     CHOSEN_ON_QUOTED,
     CHOSEN_ON_TRAINING,
@@ -39,53 +47,44 @@ from models.sensitivity import (
     signal_events_needed,
     signal_events_slope,
 )
-from selection.table import BoolArray, EventTable, FloatArray, validation_mask
+from selection.table import BoolArray, EventTable, FloatArray, Folds
 from selection.windows import MassWindows
 
 
 @dataclass(frozen=True)
 class SplitEvents:
-    """The training and the validation events of all windows, each standing for the whole."""
+    """Events of one fold in all windows: what its network was trained on, and what it judges."""
 
     mass_gev: Floats  # (n_masses,)
     trained: BoolArray  # (n_masses,)
-    training: WindowEvents
-    validation: WindowEvents
-    validation_fraction: float
-
-    def part(self, name: str) -> tuple[WindowEvents, float]:
-        """Events and share of "training" or "validation"."""
-        if name == "training":
-            return self.training, 1 - self.validation_fraction
-        return self.validation, self.validation_fraction
+    training: WindowEvents  # standing for all events
+    judged: WindowEvents  # those of all folds together stand for all events
+    judged_share: float  # of all events, of all folds together
 
 
 def split_events(
-    table: EventTable,
-    windows: MassWindows,
-    *,
-    trained: BoolArray,
-    validation_fraction: float,
-) -> SplitEvents:
-    """Both splits of a table, made once and used for every network.
+    table: EventTable, windows: MassWindows, *, trained: BoolArray, folds: Folds
+) -> tuple[SplitEvents, ...]:
+    """The events of every fold, made once and used for every network.
 
     windows of all masses; trained (n_windows,): is the mass used in training?
     """
-    if not 0 < validation_fraction < 1:
+    if not 0 < folds.held_out_share < 1:
         msg = (
-            f"validation fraction is {validation_fraction}: figures of merit are quoted on events "
-            f"held out of training, so it must lie between 0 and 1 (the paper's is 0.2)"
+            f"the validation fraction is {folds.held_out_share}: figures of merit are quoted on "
+            f"events held out of training, so it must lie between 0 and 1 (the paper's is 0.2)"
         )
         raise ValueError(msg)
-    held_out = validation_mask(table.key, fraction=validation_fraction)
-    training = window_events(table, windows, rows=~held_out)
-    validation = window_events(table, windows, rows=held_out)
-    return SplitEvents(
-        mass_gev=windows.mass_gev,
-        trained=trained,
-        training=training.scaled(1 / (1 - validation_fraction)),
-        validation=validation.scaled(1 / validation_fraction),
-        validation_fraction=validation_fraction,
+    of_fold = folds.of(table.identity)
+    return tuple(
+        SplitEvents(
+            windows.mass_gev,
+            trained,
+            window_events(table, windows, rows=of_fold != k).scaled(1 / (1 - folds.held_out_share)),
+            window_events(table, windows, rows=of_fold == k).scaled(1 / folds.judged_share),
+            folds.judged_share,
+        )
+        for k in range(folds.count)
     )
 
 
@@ -100,63 +99,87 @@ class Quoting:
 
 
 def figures_of_merit(
-    split: SplitEvents, score: FloatArray, *, classifier: str, network: int, quoting: Quoting
+    splits: Sequence[SplitEvents],
+    scores: Sequence[FloatArray],
+    *,
+    classifier: str,
+    network: int,
+    quoting: Quoting,
 ) -> tuple[FigureOfMerit, ...]:
-    """Best, single and maximum achievable cut on validation, and the first two on training.
+    """Best, single and maximum achievable cut on judged events, and the first two on training.
 
-    score (n_events of the table,). Validation over training at the same cuts shows overtraining.
+    scores: of the network of each fold, (n_events of the table,). Judged over training events at
+    the same cuts shows overtraining.
     """
     sigma_min = partial(punzi_sensitivity, formula=quoting.formula)
+    folds = list(zip(splits, scores, strict=True))
 
-    def per_mass(name: str) -> Floats:
-        events, _ = split.part(name)
+    def per_mass(events: WindowEvents, score: FloatArray) -> Floats:
         extra = one_more_event(events) if quoting.add_one_event else None
         return optimal_cuts(
             events, score, sigma_min=sigma_min, extra_background=extra, threads=quoting.threads
         )
 
-    best, single = per_mass("training"), quoting.single_cut
-    if single is None:
+    def single(split: SplitEvents, score: FloatArray) -> float:
         extra = one_more_event(split.training) if quoting.add_one_event else None
-        single = optimal_single_cut(
+        return optimal_single_cut(
             split.training, score, sigma_min=sigma_min, extra_background=extra
         )
-    one = np.full(len(split.mass_gev), single)
+
+    n = len(splits[0].mass_gev)
+    best = np.array([per_mass(split.training, score) for split, score in folds])
+    flattering = np.array([per_mass(split.judged, score) for split, score in folds])
+    cut = quoting.single_cut
+    if cut is None:  # one cut for all masses and folds: the model has one
+        cut = float(np.mean([single(*pair) for pair in folds]))
+    one = np.full((len(folds), n), cut)
     cases = (
         (CHOSEN_ON_TRAINING, "validation", best),
         (ONE_FOR_ALL, "validation", one),
-        (CHOSEN_ON_QUOTED, "validation", per_mass("validation")),
+        (CHOSEN_ON_QUOTED, "validation", flattering),
         (CHOSEN_ON_TRAINING, "training", best),
         (ONE_FOR_ALL, "training", one),
     )
     return tuple(
         quote(
-            split,
-            score,
-            cut,
+            splits,
+            scores,
+            cuts,
             name=(classifier, network, selection),
             quoted_on=part,
             quoting=quoting,
         )
-        for selection, part, cut in cases
+        for selection, part, cuts in cases
     )
 
 
 def quote(
-    split: SplitEvents,
-    score: FloatArray,
-    cut: Floats,
+    splits: Sequence[SplitEvents],
+    scores: Sequence[FloatArray],
+    cuts: Floats,
     *,
     name: tuple[str, int, str],
     quoted_on: str,
     quoting: Quoting,
 ) -> FigureOfMerit:
-    """Figures of merit of given cuts (n_masses,); name = (classifier, network, selection)."""
-    events, share = split.part(quoted_on)
-    sums = window_sums(events, score, cut)
-    # of the validation events for both parts: else the rule itself would look like overtraining
-    w1 = one_more_event(split.validation) if quoting.add_one_event else np.zeros(events.n_windows)
+    """Figures of merit of given cuts (n_folds, n_masses); name = (classifier, network, selection).
+
+    Judged events of all folds are added; those of training are averaged over the folds.
+    """
+    one, n = splits[0], len(splits)
+    judged = quoted_on == "validation"
+    sums = total_sums(
+        [
+            window_sums(split.judged if judged else split.training, score, cut)
+            for split, score, cut in zip(splits, scores, cuts, strict=True)
+        ],
+        share=1.0 if judged else 1 / n,
+        copies=1 if judged else max(n - 1, 1),
+    )
+    # of the judged events for both parts: else the rule itself would look like overtraining
+    w1 = one_more_of(splits) if quoting.add_one_event else np.zeros(len(one.mass_gev))
     eps, B = sums.signal, sums.background
+    share = one.judged_share if judged or n > 1 else 1 - one.judged_share
     eps_error = np.sqrt(sums.signal_w2 * np.clip(1 - share * eps, 0, 1))
     used = np.maximum(B, 0) + w1
     sigma = punzi_sensitivity(eps, used, quoting.formula)
@@ -168,9 +191,10 @@ def quote(
         selection=name[2],
         quoted_on=quoted_on,
         luminosity_inv_fb=quoting.formula.luminosity_inv_fb,
-        mass_gev=split.mass_gev,
-        trained=split.trained,
-        cut=cut,
+        mass_gev=one.mass_gev,
+        trained=one.trained,
+        cut=_mean_cut(cuts),
+        fold_cuts=np.asarray(cuts, np.float64),
         efficiency=eps,
         efficiency_error=eps_error,
         n_eff_signal=_ratio(eps**2, sums.signal_w2),
@@ -181,6 +205,31 @@ def quote(
         sigma_min_fb=sigma,
         sigma_min_error_fb=np.where(np.isfinite(sigma), sigma, 0) * relative,
     )
+
+
+def total_sums(parts: Sequence[WindowSums], *, share: float, copies: int = 1) -> WindowSums:
+    """The sums of all parts, each counting for `share`; an event is in so many of them."""
+    return WindowSums(
+        signal=share * np.sum([p.signal for p in parts], axis=0),
+        signal_w2=copies * share**2 * np.sum([p.signal_w2 for p in parts], axis=0),
+        background=share * np.sum([p.background for p in parts], axis=0),
+        background_w2=copies * share**2 * np.sum([p.background_w2 for p in parts], axis=0),
+    )
+
+
+def one_more_of(splits: Sequence[SplitEvents]) -> Floats:
+    """w1 of all judged events together (n_masses,)."""
+    sums = total_sums([everything(split.judged) for split in splits], share=1.0)
+    return _ratio(sums.background_w2, sums.background)
+
+
+def _mean_cut(cuts: Floats) -> Floats:
+    """Over the folds; nan where no fold has one."""
+    known = np.isfinite(cuts)
+    return np.where(
+        known.any(axis=0), np.where(known, cuts, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1),
+        np.nan,
+    )  # fmt: skip
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:

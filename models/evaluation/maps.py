@@ -78,7 +78,7 @@ def decision_boundary(
     max_points: int = 200,
     n_grid: int = 40,
 ) -> DecisionBoundary:
-    """The network on a grid of the free features, with up to `max_points` events of each mass.
+    """The first fold on a grid of the free features, with up to `max_points` events of each mass.
 
     The other features are fixed at their medians over the signal shown, rounded; points are events
     near those (within a quarter of the spread of each), the first in order of the event key: the
@@ -96,7 +96,8 @@ def decision_boundary(
         rows = rows[np.argsort(table.key[rows], kind="stable")][:max_points]
         points.append(table.features[rows][:, at].astype(np.float64))
         of_mass.append(np.full(len(rows), mass))
-    low, high = model.feature_min[at], model.feature_max[at]
+    network = model.networks[0]
+    low, high = network.feature_min[at], network.feature_max[at]
     everywhere = np.concatenate(points)
     if len(everywhere) > 1:
         margin = 0.1 * np.ptp(everywhere, axis=0)
@@ -106,7 +107,8 @@ def decision_boundary(
     grid = np.empty((n_grid,) * len(at) + (len(model.features),))
     grid[..., at] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     grid[..., others] = middle
-    score = model.score(grid.reshape(-1, len(model.features))).reshape(grid.shape[:-1])
+    flat = grid.reshape(-1, len(model.features))
+    score = model.score(flat, np.zeros(len(flat), np.int8)).reshape(grid.shape[:-1])
     return DecisionBoundary(
         free=tuple(free),
         fixed=tuple(model.features[i] for i in others),

@@ -139,11 +139,15 @@ def one_more_event(events: WindowEvents) -> Floats:
     B + w1 is the background if one more simulated event had passed. A window that no simulated
     background reaches has w1 = 0: nothing is known there, and the caller must say so.
     """
-    everything = window_sums(events, np.zeros(_table_size(events)), 0.0)
-    total = everything.background
-    w1 = np.zeros_like(total)
-    np.divide(everything.background_w2, total, out=w1, where=total > 0)
+    sums = everything(events)
+    w1 = np.zeros_like(sums.background)
+    np.divide(sums.background_w2, sums.background, out=w1, where=sums.background > 0)
     return w1
+
+
+def everything(events: WindowEvents) -> WindowSums:
+    """Sums without any cut."""
+    return window_sums(events, np.zeros(_table_size(events)), 0.0)
 
 
 def _table_size(events: WindowEvents) -> int:

@@ -78,7 +78,8 @@ class TrainedNetworks:
 
     @property
     def final(self) -> PunziNet:
-        return list(self.after.values())[-1]
+        """The network that the training is for."""
+        return self.after[self.settings.outcome]
 
 
 def train_network(
@@ -145,6 +146,9 @@ def _train(
         state.after[stage.name] = copy.deepcopy(state.network.state_dict())
         state.stage, state.epoch, state.plateau = state.stage + 1, 0, Plateau()
         if state.stage < len(stages):
+            begins_with = stages[state.stage].begins_with
+            if begins_with is not None:
+                state.network.load_state_dict(state.after[begins_with])
             state.optimizer = _optimizer(state.network, stages[state.stage])
     return _result(state, epochs)
 
@@ -304,9 +308,10 @@ def _result(state: _State, epochs: Epochs) -> TrainedNetworks:
         if n:
             notes.append(f"no efficiency at {mass:g} GeV in {n} batches: left out of them")
     reasons: tuple[str, ...] = ()
-    if epochs.loss(settings.stages[-1]).quantity == "score":  # else no cut at 0.5 is meant
+    outcome = next(stage for stage in settings.stages if stage.name == settings.outcome)
+    if epochs.loss(outcome).quantity == "score":  # else no cut at 0.5 is meant
         reasons = failures(
-            state.network,
+            after[outcome.name],
             data,
             epochs.formula,
             geometric=settings.log_loss,

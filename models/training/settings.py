@@ -10,12 +10,13 @@ mono-batch loss: on noisy batch losses it halves the rate to nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from models.sensitivity import FormulaName, PunziFormula
 
 LossName = Literal["bce", "punzi"]
+BCE, PUNZI, BCE_EQUAL = "bce", "punzi", "bce_equal"  # names of stages and of what they leave
 Batching = Literal["random", "stratified"]
 Optimizer = Literal["sgd", "adam"]
 Schedule = Literal["constant", "plateau", "cosine"]
@@ -43,6 +44,7 @@ class Stage:
     schedule: Schedule = "cosine"
     patience: int = 10  # plateau: epochs without improvement before the rate is reduced
     factor: float = 0.5  # plateau: what the rate is multiplied with
+    begins_with: str | None = None  # stage whose network it starts from; None: the one before
 
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():
@@ -76,6 +78,10 @@ class TrainingSettings:
         if not names or len(set(names)) != len(names):
             msg = f"stages need one or more different names, found {names}"
             raise ValueError(msg)
+        for i, stage in enumerate(self.stages):
+            if stage.begins_with is not None and stage.begins_with not in names[:i]:
+                msg = f"stage {stage.name!r} begins with {stage.begins_with!r}: no earlier stage"
+                raise ValueError(msg)
         if not 0 <= self.power <= 10:
             msg = f"power of the loss must lie between 0 and 10, found {self.power}"
             raise ValueError(msg)
@@ -84,6 +90,11 @@ class TrainingSettings:
         ):
             msg = f"hypothesis_weights must not be negative nor all zero: {self.hypothesis_weights}"
             raise ValueError(msg)
+
+    @property
+    def outcome(self) -> str:
+        """Name of the stage whose network is the result: the last that is no comparison."""
+        return [s.name for s in self.stages if s.name != BCE_EQUAL][-1]
 
     def punzi_formula(self, luminosity_inv_fb: float) -> PunziFormula:
         """The constants of sigma_min."""
@@ -124,19 +135,28 @@ PAPER = TrainingSettings(
 
 AUTHORS = TrainingSettings(
     stages=(
-        PAPER_BCE,
+        replace(PAPER_BCE, epochs=150, batch_size=4096),
         Stage(
             name="punzi",
             loss="punzi",
             epochs=500,
             optimizer="sgd",
             learning_rate=0.05,
-            schedule="constant",
+            schedule="plateau",
+            patience=20,
         ),
     ),
     log_loss=False,
     formula="refined",
 )
+
+
+def with_equal_budget(settings: TrainingSettings) -> TrainingSettings:
+    """The same with one more stage: the BCE net goes on with exactly what the Punzi stage has."""
+    punzi = next(stage for stage in settings.stages if stage.name == PUNZI)
+    equal = replace(punzi, name=BCE_EQUAL, loss="bce", begins_with=BCE)
+    return replace(settings, stages=(*settings.stages, equal))
+
 
 PRESETS: dict[str, TrainingSettings] = {
     "default": DEFAULT,

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.errors import UserError
-from selection.table import BoolArray, EventTable, IntArray, validation_mask
+from selection.table import BoolArray, EventTable, Folds, IntArray
 from selection.windows import MassWindows, hypothesis_index, in_own_window, window_span
 
 
@@ -165,17 +165,19 @@ def training_sets(
     windows: MassWindows,
     *,
     luminosity_inv_fb: float,
-    validation_fraction: float = 0.2,
+    folds: Folds,
+    fold: int = 0,
 ) -> tuple[TrainingSet, TrainingSet]:
-    """Training and validation part of a table; `windows` holds the trained hypotheses only.
+    """What the network of a fold is trained on, and what it judges; `windows`: trained hypotheses.
 
-    The split depends on the events' keys only. With validation_fraction 0 the second is empty.
+    Who is who depends on the events' identities only. The second may be empty.
     """
-    held_out = validation_mask(table.key, fraction=validation_fraction)
+    held_out = folds.of(table.identity) == fold
     groups, in_window = event_groups(table, windows)
+    share = folds.held_out_share
     parts = [
-        _part(table, groups, in_window, windows, luminosity_inv_fb, rows=rows, share=share)
-        for rows, share in ((~held_out, 1 - validation_fraction), (held_out, validation_fraction))
+        _part(table, groups, in_window, windows, luminosity_inv_fb, rows=rows, share=part)
+        for rows, part in ((~held_out, 1 - share), (held_out, share))
     ]
     train = parts[0]
     if train.group_start[train.n_masses] in (0, len(train)):

@@ -23,7 +23,7 @@ from simulation.write import write_sample
 ONE = Execution(executor="iterative")
 QUICK = [
     "training.bce.epochs=6", "training.punzi.epochs=6", "training.bce.learning_rate=0.05",
-    "windows.min_events=20",
+    "windows.min_events=20", "training.folds=2", "training.bce_equal_budget=false",
 ]  # fmt: skip
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -74,7 +74,7 @@ def test_a_fifth_feature_takes_two_lines(with_branch, tmp_path, columns, save):
     assert simulated.table.features.shape[1] == 5
     model = load_model(run.model("punzi", 0))
     assert model.features == config.definition.feature_names
-    assert model.weights[0].shape == (8, 5)
+    assert [n.weights[0].shape for n in model.networks] == [(8, 5)] * 2
     file = with_branch / "background_0.root"
     (friend,) = applied(run, [file], tmp_path / "out")
     with uproot.open(file) as opened:
@@ -82,7 +82,9 @@ def test_a_fifth_feature_takes_two_lines(with_branch, tmp_path, columns, save):
     assert friend["chi2"] == pytest.approx(np.log(chi2.astype(float)), rel=1e-6)
     good = friend["flag"] == 0
     inputs = np.stack([friend[name] for name in model.features], axis=1)
-    assert friend["score"][good] == pytest.approx(model.score(inputs[good]), abs=1e-7)
+    assert friend["score"][good] == pytest.approx(
+        model.score(inputs[good], friend["fold"][good]), abs=1e-7
+    )
     without = save(tmp_path / "without.root", columns(100))
     with pytest.raises(ApplyError, match=r"without.root has no branch 'vertex_chi2'"):
         applied(run, [without], tmp_path / "refused")
@@ -102,7 +104,9 @@ def test_with_one_or_two_features_the_decision_is_a_line_or_a_plane(own_inputs, 
     model = load_model(run.model("punzi", 0))
     middle = tuple(np.array(record.score.shape) // 2)
     at = [record.grid[i, k] for i, k in enumerate(middle)]
-    assert record.score[middle] == pytest.approx(model.score(np.array([at]))[0], abs=1e-6)
+    assert record.score[middle] == pytest.approx(
+        model.score(np.array([at]), np.zeros(1, int))[0], abs=1e-6
+    )
 
 
 def test_an_electron_and_a_muon_are_found_by_configuration_alone(own_inputs, tmp_path):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from models.training.training_set import training_sets
-from selection.table import EventTable
+from selection.table import EventTable, Folds
 from selection.windows import MassWindows
 
+ONE_FOLD = Folds(1, 0.2)
 MASSES = np.array([0.5, 1.0, 1.5, 2.0, 2.2, 3.0])
 
 
@@ -28,13 +29,16 @@ def toy_table():
         features = rng.normal(0, 1, (n, 4))
         features[signal, 3] += 2.0
         features[signal, 0] += 1.0 - 0.3 * mass[signal]
+        weight = np.where(signal, 0.5 / n_signal, rng.exponential(3000 / n_background, n))
+        key = rng.integers(0, 2**64, n, dtype=np.uint64)
         return EventTable(
             features=features.astype(np.float32),
             axis=mass2,
-            weight=np.where(signal, 0.5 / n_signal, rng.exponential(3000 / n_background, n)),
+            weight=weight,
             signal_mass_gev=mass,
             sample=(~signal).astype(np.int16),
-            key=rng.integers(0, 2**64, n, dtype=np.uint64),
+            key=key,
+            identity=(key >> np.uint64(32)).astype(np.uint32),
             sample_names=("signal", "background"),
             feature_names=("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu"),
         )
@@ -46,8 +50,8 @@ def toy_table():
 def toy_sets(toy_table, toy_windows):
     """Makes training and validation set of a toy table."""
 
-    def make(table=None, **options):
+    def make(table=None, *, folds=ONE_FOLD, fold=0, **options):
         events = toy_table(**options) if table is None else table
-        return training_sets(events, toy_windows, luminosity_inv_fb=50.0)
+        return training_sets(events, toy_windows, luminosity_inv_fb=50.0, folds=folds, fold=fold)
 
     return make

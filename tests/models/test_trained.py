@@ -15,6 +15,7 @@ from models.network import PunziNet
 from models.scoring import _s
 from models.trained import (
     Conditions,
+    Layers,
     ModelFileError,
     TrainedModel,
     from_network,
@@ -57,10 +58,11 @@ def model(**options):
 
 def to_network(model):
     """The torch network of a model."""
-    hidden = [len(bias) for bias in model.biases[:-1]]
-    net = PunziNet(model.feature_min, model.feature_max, hidden=hidden, seed=0)
+    (own,) = model.networks
+    hidden = [len(bias) for bias in own.biases[:-1]]
+    net = PunziNet(own.feature_min, own.feature_max, hidden=hidden, seed=0)
     with torch.no_grad():
-        for layer, weight, bias in zip(net.layers, model.weights, model.biases, strict=True):
+        for layer, weight, bias in zip(net.layers, own.weights, own.biases, strict=True):
             layer.weight.copy_(torch.from_numpy(weight))
             layer.bias.copy_(torch.from_numpy(bias))
     return net
@@ -250,15 +252,16 @@ def test_missing_file_folder_and_giant_are_told_apart(tmp_path):
 
 
 def content_and_arrays(m):
+    (own,) = m.networks
     content = {
         "search": json.dumps(m.search.plain()), "search_identity": m.search.identity,
-        "n_layers": 3, "window_n_sigma": 2.0, "window_squared": True,
+        "n_folds": 1, "n_layers": 3, "window_n_sigma": 2.0, "window_squared": True,
         "conditions": dict(vars(CONDITIONS)),
     }  # fmt: skip
     arrays = {
-        **{f"layers.{i}.weight": m.weights[i] for i in range(3)},
-        **{f"layers.{i}.bias": m.biases[i] for i in range(3)},
-        "feature_min": m.feature_min, "feature_max": m.feature_max,
+        **{f"fold.0.layers.{i}.weight": own.weights[i] for i in range(3)},
+        **{f"fold.0.layers.{i}.bias": own.biases[i] for i in range(3)},
+        "fold.0.feature_min": own.feature_min, "fold.0.feature_max": own.feature_max,
         "windows.mass_gev": m.windows.mass_gev, "windows.sigma": m.windows.sigma,
         "windows.trained": m.trained,
     }  # fmt: skip
@@ -266,7 +269,7 @@ def content_and_arrays(m):
 
 
 def set_nan(file):
-    file.arrays["layers.1.weight"][0, 0] = np.nan
+    file.arrays["fold.0.layers.1.weight"][0, 0] = np.nan
 
 
 def of_search(change):
@@ -283,10 +286,10 @@ def of_search(change):
 WRONG = {
     "nan weight": (set_nan, "finite"),
     "wrong width": (
-        lambda f: f.arrays.update({"layers.1.weight": np.ones((4, 9), np.float32)}),
+        lambda f: f.arrays.update({"fold.0.layers.1.weight": np.ones((4, 9), np.float32)}),
         "layer 1",
     ),
-    "no layer": (lambda f: f.arrays.pop("layers.2.bias"), "10 arrays found"),
+    "no layer": (lambda f: f.arrays.pop("fold.0.layers.2.bias"), "10 arrays found"),
     "text cut": (lambda f: f.content["conditions"].update(cut="half"), "'int' and 'str'"),
     "absurd cut": (lambda f: f.content["conditions"].update(cut=7), r"lie in \[0, 1\], found 7"),
     "no search": (lambda f: f.content.pop("search"), "'search' is missing"),
@@ -328,9 +331,20 @@ WRONG = {
         "cuts.pt_mumu: expected a text, found 2.0",
     ),
     "new setting": (lambda f: f.content["conditions"].update(colour=1), "colour"),
-    "no scaling": (lambda f: f.arrays.update(feature_max=f.arrays["feature_min"]), "is empty"),
+    "no scaling": (
+        lambda f: f.arrays.update({"fold.0.feature_max": f.arrays["fold.0.feature_min"]}),
+        "is empty",
+    ),
+    "a fold too many": (lambda f: f.content.update(n_folds=2), "11 arrays found where 2 folds"),
+    "no folds": (lambda f: f.content.update(n_folds=0), "11 arrays found where 0 folds"),
+    "folds not stated": (lambda f: f.content.pop("n_folds"), "'n_folds' is missing"),
+    "folds that are no number": (lambda f: f.content.update(n_folds="1"), "n_folds|str"),
+    "an array of another fold": (
+        lambda f: f.arrays.update({"fold.1.feature_max": f.arrays.pop("fold.0.feature_max")}),
+        "'fold.0.feature_max' is missing",
+    ),
     "windows": (lambda f: f.arrays.update({"windows.mass_gev": np.ones(9)}), "do not rise"),
-    "float64": (lambda f: f.arrays.update({"layers.0.bias": np.ones(8)}), "bias is float64"),
+    "float64": (lambda f: f.arrays.update({"fold.0.layers.0.bias": np.ones(8)}), "bias is float64"),
     "many layers": (lambda f: f.content.update(n_layers=10**12), "11 arrays found"),
     "no layers": (lambda f: f.content.update(n_layers=None), "NoneType"),
 }
@@ -414,9 +428,17 @@ def test_header_is_plain_json_anyone_can_read(path):
 def test_a_model_checks_itself():
     good = model()
     with pytest.raises(ValueError, match="marks of trained masses"):
-        TrainedModel(
-            good.weights, good.biases, good.feature_min, good.feature_max, WINDOWS,
-            np.ones(3, bool), CONDITIONS, SEARCH,
-        )  # fmt: skip
+        TrainedModel(good.networks, WINDOWS, np.ones(3, bool), CONDITIONS, SEARCH)
+    with pytest.raises(ValueError, match=r"scalings \[\] for 4 features"):
+        replace(good, networks=())
+    net = PunziNet(LOW[:3], HIGH[:3], seed=1).state_dict()
+    at = [f"layers.{i}" for i in range(3)]
+    other = Layers(
+        tuple(net[f"{name}.weight"].numpy() for name in at),
+        tuple(net[f"{name}.bias"].numpy() for name in at),
+        *(net[name].numpy() for name in ("feature_min", "feature_max")),
+    )
+    with pytest.raises(ValueError, match=r"scalings \[\(4,\), \(3,\)\] for 4 features"):
+        replace(good, networks=(*good.networks, other))
     with pytest.raises(ValueError, match=r"expected \(n_events, 4\)"):
         good.score(np.zeros((5, 3), np.float32))

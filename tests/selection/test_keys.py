@@ -5,9 +5,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from selection.keys import event_keys, row_keys
+from selection.keys import event_identities, event_keys, row_keys
 from selection.ntuple import EVENT_COLUMNS, KEY_COLUMNS
-from selection.table import validation_mask
+from selection.table import Folds
 
 UINT64 = 2**64 - 1
 
@@ -84,17 +84,19 @@ def test_the_type_of_a_column_does_not_matter():
 def test_any_share_of_neighbouring_events_can_be_set_aside(fraction):
     """Events that are counted through, as in a file: the share is binomial all the same."""
     n = 20_000
-    keys = event_keys("signal", identity(n) | {"event": np.arange(n)}, n)
-    held_out = validation_mask(keys, fraction=fraction)
+    identities = event_identities(identity(n) | {"event": np.arange(n)}, n)
+    held_out = Folds(1, fraction).of(identities) == 0
     assert held_out.mean() == pytest.approx(fraction, abs=5 * np.sqrt(0.25 / n))
-    more = validation_mask(keys, fraction=fraction + 0.05)
+    more = Folds(1, fraction + 0.05).of(identities) == 0
     assert (more | ~held_out).all()  # a larger share holds the smaller one
 
 
-def test_the_held_out_are_those_with_the_smallest_keys():
-    keys = np.array([0, 2**62 - 1, 2**62, 2**63, 2**64 - 1], np.uint64)
-    assert validation_mask(keys, fraction=0.25).tolist() == [True, True, False, False, False]
-    assert not validation_mask(keys, fraction=0.0).any()
-    for fraction in (-0.1, 1.0, 1.5):
-        with pytest.raises(ValueError, match=r"must lie in \[0, 1\)"):
-            validation_mask(keys, fraction=fraction)
+def test_the_held_out_are_those_with_the_smallest_identities():
+    at = np.array([0, 2**30 - 1, 2**30, 2**31, 2**32 - 1], np.uint32)
+    assert Folds(1, 0.25).of(at).tolist() == [0, 0, -1, -1, -1]
+    assert (Folds(1, 0.0).of(at) == -1).all()
+    assert Folds(4).of(at).tolist() == [0, 0, 1, 2, 3]
+    assert Folds(100).of(at).tolist() == [0, 24, 25, 50, 99]
+    for count, fraction in ((1, -0.1), (1, 1.0), (1, 1.5), (0, 0.2), (101, 0.2)):
+        with pytest.raises(ValueError, match=r"from 1 to 100 folds and a validation fraction in"):
+            Folds(count, fraction)

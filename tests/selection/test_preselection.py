@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from selection.beams import SUPERKEKB
 from selection.kernel import event_quantities
-from selection.keys import event_keys, row_keys
+from selection.keys import event_identities, event_keys, row_keys
 from selection.ntuple import MOMENTA
 from selection.preselection import candidate_mask, cutflow, passing, with_candidates
-from selection.table import validation_mask
+from selection.table import Folds
 from tests.conftest import muon_pairs
 from tests.dimuon import FEATURES, NO_CUTS, SEARCH, with_cuts
 
@@ -139,14 +139,18 @@ def identities(n, seed=2):
     }
 
 
-def test_validation_share_is_uniform_and_depends_on_the_key_only():
-    key = event_keys("signal", identities(200_000), 200_000)
-    mask = validation_mask(key, fraction=0.2)
+def held_out(identity, fraction):
+    return Folds(1, fraction).of(identity) == 0
+
+
+def test_validation_share_is_uniform_and_depends_on_the_identity_only():
+    identity = event_identities(identities(200_000), 200_000)
+    mask = held_out(identity, 0.2)
     assert abs(mask.mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / len(mask))
-    shuffled = np.random.default_rng(0).permutation(len(key))
-    assert np.array_equal(validation_mask(key[shuffled], fraction=0.2), mask[shuffled])
+    shuffled = np.random.default_rng(0).permutation(len(identity))
+    assert np.array_equal(held_out(identity[shuffled], 0.2), mask[shuffled])
     # a larger share contains the smaller one
-    assert validation_mask(key, fraction=0.3)[mask].all()
+    assert held_out(identity, 0.3)[mask].all()
 
 
 def test_keys_differ_between_events_and_between_data_sets():
@@ -160,6 +164,6 @@ def test_candidates_of_an_event_share_its_key_and_have_their_own_rows():
     columns["candidate"] = np.tile([0, 1, 2], 1000)
     key = event_keys("signal", columns, 3000)
     assert len(np.unique(key)) == 1000
-    mask = validation_mask(key, fraction=0.3).reshape(1000, 3)
+    mask = held_out(event_identities(columns, 3000), 0.3).reshape(1000, 3)
     assert (mask == mask[:, :1]).all()
     assert len(np.unique(row_keys(key, columns["candidate"]))) == 3000

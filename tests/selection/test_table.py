@@ -15,10 +15,11 @@ TABLE = EventTable(
     signal_mass_gev=np.array([1.0, np.nan, 2.0, np.nan, 3.0, 0.1]),
     sample=np.arange(N, dtype=np.int16),
     key=np.arange(N, dtype=np.uint64) + np.uint64(100),
+    identity=np.arange(N, dtype=np.uint32) + np.uint32(200),
     sample_names=("a", "b"),
     feature_names=("p", "q", "r", "s"),
 )
-COLUMNS = ("features", "axis", "weight", "signal_mass_gev", "sample", "key")
+COLUMNS = ("features", "axis", "weight", "signal_mass_gev", "sample", "key", "identity")
 
 
 @pytest.mark.parametrize("name", COLUMNS)

@@ -68,8 +68,10 @@ def test_whatever_lets_other_entries_pass_has_another_identity(saved_model, tmp_
     """Outputs made under another identity are made again."""
     cut = load_cut([saved_model], config=None, cut=None)
     other = tmp_path / "net-01.safetensors"
-    save_model(replace(load_model(saved_model), biases=tuple(
-        b + 1 for b in load_model(saved_model).biases)), other)  # fmt: skip
+    model = load_model(saved_model)
+    (net,) = model.networks
+    moved = replace(net, biases=tuple(b + 1 for b in net.biases))
+    save_model(replace(model, networks=(moved,)), other)
     changes = [
         {"cut": 0.51},
         {"beams": replace(cut.beams, electron_energy_gev=7.005)},

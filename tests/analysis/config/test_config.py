@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.config.configuration import ConfigError, Configuration, load, parse
 from analysis.config.samples import MassRange
 from analysis.inputs.datasets import datasets, filled, matching_files
-from models.training.settings import PRESETS
+from models.training.settings import PRESETS, with_equal_budget
 
 GOOD = """\
 luminosity_inv_fb: 50
@@ -131,10 +131,13 @@ def test_overrides_reach_the_settings_and_are_checked():
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_what_the_models_say_and_can_be_changed(name):
     config = parse(GOOD, where="y", overrides=[f"preset={name}"])
+    assert config.settings.training_settings() == with_equal_budget(PRESETS[name])
+    alone = [f"preset={name}", "training.bce_equal_budget=false"]
+    config = parse(GOOD, where="y", overrides=alone)
     assert config.settings.training_settings() == PRESETS[name]
     changed = parse(GOOD, where="y", overrides=[f"preset={name}", "sensitivity.a=5"])
     assert changed.settings.training_settings().a == 5
-    assert changed.settings.training_settings().stages == PRESETS[name].stages
+    assert changed.settings.training_settings().stages[:2] == PRESETS[name].stages
 
 
 def test_the_masses_of_a_range_are_round_numbers():

@@ -14,7 +14,7 @@ from models.evaluation.comparison import BCE_SINGLE, PUNZI_SINGLE, TREES_BEST, o
 
 
 def times(run):
-    files = [run.figures_of_merit, run.figures_of_merit_csv]
+    files = [run.figures_of_merit, run.figures_of_merit_csv, run.processes, run.passing]
     files += [run.model(c, i) for c in ("punzi", "bce") for i in (0, 1)]
     return [file.stat().st_mtime_ns for file in files]
 
@@ -50,7 +50,7 @@ def test_the_table_holds_every_number_of_the_records(evaluated):
 
 def test_means_are_over_the_networks_of_one_curve(evaluated):
     run, _, _, _ = evaluated
-    figures, failed = load_figures(run), failed_networks(run, (0, 1))
+    figures, failed = load_figures(run), failed_networks(run, (0, 1), 2)
     means = {(m.classifier, m.selection, m.quoted_on): m for m in load_ensembles(run)}
     for curve in (PUNZI_SINGLE, BCE_SINGLE):
         mean, networks = means[(*curve, "validation")], of_curve(figures, curve)
@@ -89,7 +89,9 @@ def test_trees_are_one_classifier_more_and_change_no_network(evaluated, tmp_path
     shutil.copytree(run.path, tmp_path / "run")
     own = RunFolder(tmp_path / "run")
     folder = run.path.parent
-    asked = [f"training.networks={config.settings.training.networks}", "evaluation.xgboost=true"]
+    section = config.settings.training
+    asked = [f"training.{name}={getattr(section, name)}" for name in ("networks", "folds")]
+    asked += ["evaluation.xgboost=true"]
     with_trees = load(folder / "datasets.yaml", asked)
     figures = evaluate_networks(own, with_trees, simulated, workers=1)
     (trees,) = of_curve(figures, TREES_BEST)

@@ -15,6 +15,7 @@ from models.evaluation.comparison import BCE_SINGLE, PUNZI_SINGLE, of_curve
 from models.trained import load_model
 
 QUICK = ["--set=training.bce.epochs=2", "--set=training.punzi.epochs=3", "--networks=2"]
+QUICK += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
 
 
 def punzi(*words):
@@ -81,7 +82,7 @@ def test_apply_and_export_pass_what_was_quoted(run, tmp_path):
 
 
 def test_a_network_that_is_not_evaluated_has_no_cut_to_apply(run, tmp_path, capsys):
-    network, data = run.network("punzi", 0), run.path.parent.parent / "background_0.root"
+    network, data = run.network("punzi", 0, 0), run.path.parent.parent / "background_0.root"
     with pytest.raises(ApplyError, match="has no cut yet: `punzi evaluate` chooses one"):
         load_cut([network], config=None, cut=None)
     assert load_cut([network], config=None, cut=0.3).cut == 0.3

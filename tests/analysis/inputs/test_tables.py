@@ -135,3 +135,12 @@ def test_data_alone_are_enough_to_select(tmp_path, columns):
         table = read_table(load_selection(run).parts)
     assert len(table) > 50
     assert (table.weight == 1).all()
+
+
+def test_candidates_without_event_numbers_are_not_trained_on_in_silence(tmp_path, columns):
+    values = {k: v for k, v in columns(500).items() if not k.startswith("__")}
+    write(tmp_path / "a.root", values)
+    with pytest.raises(CheckError, match=r"no event numbers tell which belong.*candidates_apart"):
+        selected(tmp_path, "a.root", more="candidates: all\n")
+    table = selected(tmp_path, "a.root", more="candidates: all\naccept: [candidates_apart]\n")
+    assert len(np.unique(table.identity)) == len(table)

@@ -6,14 +6,19 @@ import pytest
 from analysis.select.events import selected_events
 from analysis.select.histograms import added, quantity_axes, skim_histograms
 from selection.beams import SUPERKEKB
-from selection.keys import row_keys
+from selection.keys import event_identities, row_keys
 from selection.ntuple import EVENT_COLUMNS, KEY_COLUMNS
 from tests.dimuon import FEATURES, SEARCH, event_kinematics
 
 
 def selected(columns, *, candidates="all"):
     skim, counts = selected_events(
-        columns, "signal/2", search=SEARCH, beams=SUPERKEKB, candidates=candidates
+        columns,
+        "signal/2",
+        identity=event_identities(columns, len(columns["event"])),
+        search=SEARCH,
+        beams=SUPERKEKB,
+        candidates=candidates,
     )
     return skim, counts.flow
 
@@ -52,6 +57,7 @@ def test_the_skim_holds_the_rows_that_pass_in_their_order(rows):
         assert np.array_equal(skim[name], kinematics.features[i][at])
     for name in KEY_COLUMNS:
         assert np.array_equal(skim[name], rows[name][at])
+    assert np.array_equal(skim["identity"], event_identities(rows, 800)[at])
 
 
 def test_every_cut_of_the_search_is_a_step_of_the_cutflow(rows):

@@ -1,6 +1,7 @@
 """What training leaves on disk says under which conditions it was made."""
 
 from dataclasses import asdict
+from itertools import combinations, product
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from analysis.train.windows import load_fits, load_windows
 from models.trained import load_model
 
 NETWORKS = [(classifier, i) for classifier in ("punzi", "bce") for i in (0, 1)]
+FOLDS = (0, 1)
 
 
 def test_models_say_which_masses_were_trained_on(evaluated):
@@ -16,18 +18,19 @@ def test_models_say_which_masses_were_trained_on(evaluated):
     run, config, _, simulated = evaluated
     assert config.settings.windows.train_every == 2
     for name in NETWORKS:
-        for path in (run.network(*name), run.model(*name)):
+        for path in (*(run.network(*name, k) for k in FOLDS), run.model(*name)):
             model = load_model(path)
             assert model.windows.mass_gev.tolist() == [1, 2, 3, 4, 5]
             assert model.trained.tolist() == [True, False, True, False, True]
-    train, _ = split_sets(config, simulated)
-    assert train.mass_gev.tolist() == [1, 3, 5]
+    for k in FOLDS:
+        train, _ = split_sets(config, simulated, fold=k)
+        assert train.mass_gev.tolist() == [1, 3, 5]
 
 
 def test_models_carry_the_conditions_of_their_training(evaluated):
     run, config, _, simulated = evaluated
-    for classifier, i in NETWORKS:
-        model = load_model(run.network(classifier, i))
+    for (classifier, i), k in product(NETWORKS, FOLDS):
+        model = load_model(run.network(classifier, i, k))
         assert model.conditions.classifier == classifier
         assert model.conditions.cut is None
         assert model.conditions.luminosity_inv_fb == config.luminosity_inv_fb == 50
@@ -43,21 +46,34 @@ def test_models_carry_the_conditions_of_their_training(evaluated):
 
 def test_networks_of_one_run_have_different_seeds_and_weights(evaluated):
     run, config, _, _ = evaluated
-    first, second = (load_model(run.network("punzi", i)) for i in (0, 1))
-    assert not np.array_equal(first.weights[0], second.weights[0])
-    seeds = [load_history(run, i)["seed"] for i in (0, 1)]
-    assert seeds == [config.settings.training.seed, config.settings.training.seed + 1]
+    places = list(product((0, 1), FOLDS))
+    models = [load_model(run.network("punzi", *place)) for place in places]
+    for one, other in combinations(models, 2):
+        assert not np.array_equal(one.networks[0].weights[0], other.networks[0].weights[0])
+    for i, k in places:
+        assert load_history(run, i, k)["seed"] == config.settings.training.seed + i
+
+
+def test_a_model_is_the_networks_of_its_folds_in_their_order(evaluated):
+    run, _, _, simulated = evaluated
+    x = simulated.table.features[:200]
+    for name in NETWORKS:
+        whole = load_model(run.model(*name))
+        assert whole.n_folds == len(FOLDS)
+        for k in FOLDS:
+            alone = load_model(run.network(*name, k))
+            assert np.array_equal(whole.score(x, np.full(200, k)), alone.score(x))
 
 
 def test_the_punzi_net_begins_as_the_bce_net_of_its_number(evaluated):
     """The last row of the first stage and the first of the second are of the same network."""
     run, config, _, simulated = evaluated
     epochs = [stage.epochs for stage in config.settings.training_settings().stages]
-    for i in (0, 1):
-        about = load_history(run, i)
+    for i, k in product((0, 1), FOLDS):
+        about = load_history(run, i, k)
         assert about["stages"] == ["bce", "punzi"]
-        bce, punzi = (load_model(run.network(c, i)) for c in ("bce", "punzi"))
-        assert np.array_equal(bce.feature_min, punzi.feature_min)
+        bce, punzi = (load_model(run.network(c, i, k)) for c in ("bce", "punzi"))
+        assert np.array_equal(bce.networks[0].feature_min, punzi.networks[0].feature_min)
         x = simulated.table.features[:100]
         assert not np.array_equal(bce.score(x), punzi.score(x))
         rows = about["history"]

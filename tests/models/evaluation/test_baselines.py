@@ -7,6 +7,7 @@ import pytest
 
 from models.evaluation.baselines import train_boosted_trees
 from models.training.training_set import training_sets
+from selection.table import Folds
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_the_best_number_of_rounds_is_kept_and_found_again(toy_sets, trees):
 
 def test_without_validation_events_all_rounds_are_used(toy_table, toy_windows):
     pytest.importorskip("xgboost")
-    sets = training_sets(toy_table(), toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
+    sets = training_sets(toy_table(), toy_windows, luminosity_inv_fb=50.0, folds=Folds(1, 0.0))
     assert train_boosted_trees(*sets, seed=1, max_rounds=7, depth=2).n_rounds == 7
 
 

@@ -31,6 +31,7 @@ def event_table(mass2, mass, weight):
         signal_mass_gev=np.asarray(mass, float),
         sample=np.zeros(n, np.int16),
         key=np.arange(n, dtype=np.uint64),
+        identity=np.arange(n, dtype=np.uint32),
         sample_names=("all",),
         feature_names=("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min", "pt_mumu"),
     )

@@ -6,7 +6,7 @@ from models.evaluation.maps import MapBins, decision_boundary, logit, score_maps
 from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.trained import Conditions, from_network
-from selection.table import EventTable
+from selection.table import EventTable, Folds
 from selection.windows import MassWindows
 from tests.dimuon import FEATURES, SEARCH
 
@@ -26,6 +26,7 @@ def table():
         signal_mass_gev=mass,
         sample=np.zeros(n, np.int16),
         key=rng.integers(0, 2**63, n, dtype=np.uint64),
+        identity=rng.integers(0, 2**32, n, dtype=np.uint32),
         sample_names=("all",),
         feature_names=FEATURES,
     )
@@ -41,10 +42,10 @@ def model():
 
 
 def test_maps_hold_all_the_weight_of_their_component(table, model):
-    split = split_events(table, WINDOWS, trained=np.ones(3, bool), validation_fraction=0.5)
+    split = split_events(table, WINDOWS, trained=np.ones(3, bool), folds=Folds(1, 0.5))
     cuts = quote(
-        split, model.score(table.features), np.array([0.5, 0.2, 1.0]), name=("punzi", 0, "best_cut"),
-        quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
+        split, [model.score(table.features)], np.array([[0.5, 0.2, 1.0]]),
+        name=("punzi", 0, "best_cut"), quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
     )  # fmt: skip
     signal, background = score_maps(
         table, model.logits(table.features), cuts, bins=MapBins(), squared=True
@@ -109,8 +110,8 @@ def test_a_score_beyond_the_axis_is_shown_at_its_end(table, model):
     """Half of the events far below, half far above: first and last column hold all the weight."""
     above = np.arange(len(table)) % 2 == 0
     cuts = quote(
-        split_events(table, WINDOWS, trained=np.ones(3, bool), validation_fraction=0.5),
-        model.score(table.features), np.full(3, 0.5), name=("punzi", 0, "best_cut"),
+        split_events(table, WINDOWS, trained=np.ones(3, bool), folds=Folds(1, 0.5)),
+        [model.score(table.features)], np.full((1, 3), 0.5), name=("punzi", 0, "best_cut"),
         quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
     )  # fmt: skip
     bins = MapBins(n_logit=10, n_mass=20, mass_max_gev=5.0, logit_range=(-4.0, 6.0))
@@ -125,8 +126,8 @@ def test_a_score_beyond_the_axis_is_shown_at_its_end(table, model):
 
 def test_an_event_stands_at_its_mass_and_one_below_zero_at_zero(table, model):
     cuts = quote(
-        split_events(table, WINDOWS, trained=np.ones(3, bool), validation_fraction=0.5),
-        model.score(table.features), np.full(3, 0.5), name=("punzi", 0, "best_cut"),
+        split_events(table, WINDOWS, trained=np.ones(3, bool), folds=Folds(1, 0.5)),
+        [model.score(table.features)], np.full((1, 3), 0.5), name=("punzi", 0, "best_cut"),
         quoted_on="validation", quoting=Quoting(PunziFormula(50.0)),
     )  # fmt: skip
     bins = MapBins(n_logit=4, n_mass=8, mass_max_gev=4.0)

@@ -35,6 +35,7 @@ def figure(curve, network, sigma, *, quoted_on="validation", trained=None, mass=
         mass_gev=mass,
         trained=np.ones(len(mass), bool) if trained is None else trained,
         cut=nothing,
+        fold_cuts=nothing[None],
         efficiency=nothing,
         efficiency_error=nothing,
         n_eff_signal=nothing,

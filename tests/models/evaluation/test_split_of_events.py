@@ -7,10 +7,11 @@ import pytest
 
 from models.evaluation.figures_of_merit import Quoting, figures_of_merit, quote, split_events
 from models.sensitivity import PunziFormula
-from selection.table import validation_mask
+from selection.table import Folds
 
 A, B_CL, LUMINOSITY_INV_FB, HELD_OUT = 3.0, 1.28155, 50.0, 0.3
 FORMULA = PunziFormula(LUMINOSITY_INV_FB, A, B_CL)
+FOLDS = Folds(1, HELD_OUT)
 FREE = Quoting(FORMULA, single_cut=None)
 
 
@@ -33,17 +34,17 @@ def score(table):
 
 @pytest.fixture(scope="module")
 def held_out(table):
-    return validation_mask(table.key, fraction=HELD_OUT)
+    return FOLDS.of(table.identity) == 0
 
 
 @pytest.fixture(scope="module")
 def split(table, toy_windows):
     trained = np.arange(len(toy_windows)) % 2 == 0
-    return split_events(table, toy_windows, trained=trained, validation_fraction=HELD_OUT)
+    return split_events(table, toy_windows, trained=trained, folds=FOLDS)
 
 
 def figures(split, score, quoting=FREE):
-    found = figures_of_merit(split, score, classifier="punzi", network=3, quoting=quoting)
+    found = figures_of_merit(split, [score], classifier="punzi", network=3, quoting=quoting)
     return {(f.selection, f.quoted_on): f for f in found}
 
 
@@ -86,7 +87,7 @@ def test_every_record_says_what_it_is(split, score):
     }  # fmt: skip
     for f in found.values():
         assert (f.classifier, f.network, f.luminosity_inv_fb) == ("punzi", 3, LUMINOSITY_INV_FB)
-        assert np.array_equal(f.mass_gev, split.mass_gev)
+        assert np.array_equal(f.mass_gev, split[0].mass_gev)
         assert f.trained.tolist() == [True, False] * 3
     given = figures(split, score, replace(FREE, single_cut=0.37))
     assert set(given["single_cut", "validation"].cut) == {0.37}
@@ -96,10 +97,9 @@ def test_each_split_holds_its_events_and_stands_for_all(table, toy_windows, spli
     mass2 = table.axis
     for part, rows, share in (
         ("training", ~held_out, 1 - HELD_OUT),
-        ("validation", held_out, HELD_OUT),
+        ("judged", held_out, HELD_OUT),
     ):
-        events, found = split.part(part)
-        assert found == pytest.approx(share)
+        events = getattr(split[0], part)
         inside = (toy_windows.low[:, None] < mass2) & (mass2 < toy_windows.high[:, None])
         seen = rows & ~table.is_signal & inside.any(axis=0)
         assert sorted(events.background_row) == np.flatnonzero(seen).tolist()
@@ -152,7 +152,9 @@ def test_cuts_are_chosen_with_one_more_event_of_the_part_they_are_chosen_on(
 @pytest.mark.parametrize("part", ["training", "validation"])
 def test_the_error_holds_the_spread_of_signal_background_and_of_the_one_event(split, score, part):
     cut = np.quantile(score, [0.2, 0.5, 0.7, 0.9, 0.95, 0.98])  # from much background to little
-    f = quote(split, score, cut, name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA))
+    f = quote(
+        split, [score], cut[None], name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA)
+    )
     used = f.background + f.added_background
     assert f.sigma_min_fb == pytest.approx(
         events_needed(used) / (f.efficiency * LUMINOSITY_INV_FB), rel=1e-9
@@ -173,7 +175,9 @@ def test_the_error_of_an_efficiency_is_binomial_in_the_generated_events(
 ):
     """n generated, share f in the part: eps f n pass, with variance n f eps (1 - f eps)."""
     cut = np.full(6, 0.3)
-    f = quote(split, score, cut, name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA))
+    f = quote(
+        split, [score], cut[None], name=("x", 0, "s"), quoted_on=part, quoting=Quoting(FORMULA)
+    )
     share = HELD_OUT if part == "validation" else 1 - HELD_OUT
     n = 1 / table.weight[table.is_signal][0]
     passed = f.efficiency * share * n
@@ -193,6 +197,10 @@ def test_without_the_one_event_nothing_is_added(split, score):
 
 
 def test_a_share_outside_of_0_to_1_is_no_split(table, toy_windows):
-    for fraction in (0.0, 1.0, -0.2):
-        with pytest.raises(ValueError, match="must lie between 0 and 1"):
-            split_events(table, toy_windows, trained=np.ones(6, bool), validation_fraction=fraction)
+    for fraction, words in (
+        (0.0, "must lie between 0 and 1"),
+        (1.0, r"fraction in \[0, 1\)"),
+        (-0.2, r"fraction in \[0, 1\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            split_events(table, toy_windows, trained=np.ones(6, bool), folds=Folds(1, fraction))

@@ -29,6 +29,7 @@ from models.training.settings import (
     TrainingSettings,
 )
 from models.training.training_set import training_sets
+from selection.table import Folds
 
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
 BCE = replace(PAPER.stages[0], epochs=4, batch_size=256, learning_rate=0.3)
@@ -359,7 +360,7 @@ def test_hypothesis_weights_must_match_the_masses(toy_sets):
 
 
 def test_without_validation_events_the_validation_loss_is_missing(toy_table, toy_windows):
-    sets = training_sets(toy_table(), toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
+    sets = training_sets(toy_table(), toy_windows, luminosity_inv_fb=50.0, folds=Folds(1, 0.0))
     result = train_network(*sets, TrainingSettings(stages=(replace(MONO, epochs=1),)), seed=1)
     assert np.isnan(result.history.validation_loss).all()
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from models.training.training_set import training_sets
-from selection.table import validation_mask
+from selection.table import Folds
+
+ONE = Folds(1, 0.2)
 
 
 def window_sums(table, windows):
@@ -25,8 +27,8 @@ def efficiency_and_background(data):
 
 def test_group_sums_are_window_sums_scaled_for_the_split(toy_table, toy_windows):
     table = toy_table()
-    sets = training_sets(table, toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.25)
-    held_out = validation_mask(table.key, fraction=0.25)
+    sets = training_sets(table, toy_windows, luminosity_inv_fb=50.0, folds=Folds(1, 0.25))
+    held_out = Folds(1, 0.25).of(table.identity) == 0
     for data, rows, share in zip(sets, (~held_out, held_out), (0.75, 0.25), strict=True):
         for found, wanted in zip(
             efficiency_and_background(data), window_sums(table.take(rows), toy_windows), strict=True
@@ -40,7 +42,7 @@ def test_events_on_window_edges_and_outside_are_not_lost_in_a_wrong_group(toy_ta
     mass2 = table.axis.copy()
     mass2[-len(edges) :] = edges
     table = replace(table, axis=mass2)
-    data, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
+    data, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0, folds=Folds(1, 0.0))
     wanted = window_sums(table, toy_windows)
     for found, expected in zip(efficiency_and_background(data), wanted, strict=True):
         assert found == pytest.approx(expected, rel=1e-6)
@@ -48,9 +50,9 @@ def test_events_on_window_edges_and_outside_are_not_lost_in_a_wrong_group(toy_ta
 
 def test_a_mass_without_events_leaves_the_other_masses_untouched(toy_table, toy_windows):
     table = toy_table()
-    whole, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0)
+    whole, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0, folds=ONE)
     poor, _ = training_sets(
-        table.take(table.signal_mass_gev != 1.5), toy_windows, luminosity_inv_fb=50.0
+        table.take(table.signal_mass_gev != 1.5), toy_windows, luminosity_inv_fb=50.0, folds=ONE
     )
     others = toy_windows.mass_gev != 1.5
     assert np.array_equal(poor.masses_without_events, [1.5])
@@ -63,7 +65,7 @@ def test_a_mass_without_events_leaves_the_other_masses_untouched(toy_table, toy_
 
 def test_order_inside_a_group_is_the_order_of_the_table(toy_table, toy_windows):
     table = toy_table(n_background=500, n_signal=30)
-    data, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0, validation_fraction=0.0)
+    data, _ = training_sets(table, toy_windows, luminosity_inv_fb=50.0, folds=Folds(1, 0.0))
     row_of = {tuple(x): i for i, x in enumerate(table.features)}
     rows = np.array([row_of[tuple(x)] for x in data.features.T])
     for start, stop in zip(data.group_start[:-1], data.group_start[1:], strict=True):
@@ -74,7 +76,7 @@ def test_without_signal_or_background_there_is_nothing_to_train(toy_table, toy_w
     table = toy_table()
     for rows in (table.is_signal, ~table.is_signal):
         with pytest.raises(ValueError, match="training needs signal and background"):
-            training_sets(table.take(rows), toy_windows, luminosity_inv_fb=50.0)
+            training_sets(table.take(rows), toy_windows, luminosity_inv_fb=50.0, folds=ONE)
 
 
 def test_features_that_are_not_finite_are_refused(toy_table, toy_windows):
@@ -82,7 +84,9 @@ def test_features_that_are_not_finite_are_refused(toy_table, toy_windows):
     features = table.features.copy()
     features[:, 2] = np.nan
     with pytest.raises(ValueError, match="not finite"):
-        training_sets(replace(table, features=features), toy_windows, luminosity_inv_fb=50.0)
+        training_sets(
+            replace(table, features=features), toy_windows, luminosity_inv_fb=50.0, folds=ONE
+        )
 
 
 def test_fingerprint_tells_sets_apart(toy_sets):
