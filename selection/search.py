@@ -361,8 +361,9 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.problems.append((at, f"expected a number, found {_short(value)}"))
             return 0.0
-        if not math.isfinite(value):
+        if abs(value) > 1e300 or value != value:  # an integer may be too large for a float
             self.problems.append((at, "expected a finite number"))
+            return 0.0
         return float(value)
 
     def _bins(self, at: Place, value: Any) -> tuple[int, float, float] | None:
@@ -474,7 +475,7 @@ class _Reader:
             return None, None
         ends = value if isinstance(value, list | tuple) and len(value) == 2 else ()
         named = ("pi", "-pi", "sqrt_s")
-        good = [v for v in ends if v in named or (_is_number(v) and math.isfinite(v))]
+        good = [v for v in ends if v in named or (_is_number(v) and abs(v) < 1e300)]
         if len(good) != 2:
             self.problems.append((at, "expected [low, high]: numbers, pi or sqrt_s"))
             return None, None

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 KILLS = 20
-OPTIONS = ["-q", "run", "--workers=1", "--chunk-size=4000", "--networks=2"]
+OPTIONS = ["-q", "run", "--workers=1", "--chunk-size=4000", "--networks=1"]
 OPTIONS += ["--set=training.bce.epochs=20", "--set=training.punzi.epochs=40"]
 OPTIONS += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
 OPTIONS += ["--set=plots.signal_masses_gev=[2]"]  # drawing is most of the work, and begun anew
