@@ -35,9 +35,10 @@ from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.process import run_chunks
 from analysis.select.stage import select_events
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
+from selection.definition import search_from, with_changes
 from selection.kernel import event_quantities
 from selection.ntuple import MOMENTA
-from selection.search import Search, search_from, with_changes
+from selection.search import Search
 
 CONFIG = """
 luminosity_inv_fb: 50

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
 from models.scoring import Float32s, Floats, network_logits, network_scores, passes
-from selection.search import Search, search_from
+from selection.definition import search_from
+from selection.search import Search
 from selection.table import BoolArray, FloatArray, Folds, IntArray
 from selection.windows import MassWindows
 

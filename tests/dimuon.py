@@ -1,8 +1,8 @@
 """The dimuon search for tests: whole, with other cuts, and without any."""
 
 from analysis.config.searches import shipped_search
+from selection.definition import search_from, with_changes
 from selection.kernel import event_quantities
-from selection.search import search_from, with_changes
 
 SEARCH = shipped_search("dimuon_recoil")
 FEATURES = SEARCH.feature_names

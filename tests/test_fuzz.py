@@ -32,8 +32,9 @@ from analysis.select.stage import select_events
 from models.model_file import ModelFileError, read_model_file, write_model_file
 from models.trained import load_model
 from selection.beams import SUPERKEKB
+from selection.definition import search_from
 from selection.errors import UserError
-from selection.search import SearchError, search_from
+from selection.search import SearchError
 from tests.dimuon import SEARCH
 
 N_FLIPS, N_CUTS, N_SELECTIONS = 150, 250, 30  # flips: of the structure, and again of the numbers

@@ -19,6 +19,7 @@ ALLOWED = {  # rooms and modules that a room may import beside itself; docs/arch
     "selection": set(),
     "models": {
         *("selection.table", "selection.windows", "selection.masses", "selection.search"),
+        "selection.definition",
         "selection.keys",
     },
     "models.training": {"models", "selection.table", "selection.windows", "selection.masses"},

@@ -30,9 +30,10 @@ from analysis.config.yaml_places import (
     listing,
 )
 from selection.beams import Beams
+from selection.definition import search_from, with_changes
 from selection.errors import UserError
 from selection.preselection import CandidatePolicy
-from selection.search import Search, SearchError, search_from, with_changes
+from selection.search import Search, SearchError
 
 MAX_CONFIG_BYTES = 1_000_000
 

@@ -17,9 +17,10 @@ from typing import Any
 import yaml
 
 from analysis.config.yaml_places import flaws
+from selection.definition import search_from
 from selection.errors import UserError
 from selection.expressions import nearest_name
-from selection.search import Search, search_from
+from selection.search import Search
 
 DEFAULT_SEARCH = "dimuon_recoil"
 MAX_BYTES = 200_000

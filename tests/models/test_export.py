@@ -8,7 +8,7 @@ import pytest
 from models.export import basf2_recipe, export_onnx
 from models.network import PunziNet
 from models.trained import Conditions, from_network
-from selection.search import search_from
+from selection.definition import search_from
 from selection.windows import MassWindows
 from tests.dimuon import FEATURES, SEARCH
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from selection import kernel
 from selection.beams import SUPERKEKB
+from selection.definition import search_from
 from selection.kernel import event_quantities, kernel_source, values_of
 from selection.recoil import momenta, to_cm
-from selection.search import search_from
 from tests.dimuon import SEARCH
 
 N = 200

@@ -7,7 +7,8 @@ import pytest
 
 from analysis.config.configuration import ConfigError, parse
 from analysis.config.searches import plain_search, shipped_names, shipped_search
-from selection.search import SearchError, math_unit, search_from, with_changes
+from selection.definition import search_from, with_changes
+from selection.search import SearchError, math_unit
 from tests.dimuon import SEARCH
 
 PLAIN = {
