@@ -275,7 +275,7 @@ def agree(found, text, seed):
     """To 1e-12, or as well as the expression is known when its inputs move by 1e-14.
 
     Of an expression that is nothing but rounding (the direction of a vector that vanishes, the root
-    of a number that is zero on paper) nothing is known.
+    of a number that is zero on paper, the sign of pi between opposite vectors) nothing is known.
     """
     expected = by_vector(text, random_columns(seed))
     with np.errstate(all="ignore"):
@@ -284,15 +284,17 @@ def agree(found, text, seed):
         ]
         size, unsure = 1 + np.abs(expected), np.max(np.abs(moved), axis=0)
         known = np.isfinite(expected) & (unsure < 1e-10 * size)
-        if np.median(unsure / size) > 1e-11:
+        if np.median(unsure / size) > 1e-11 or np.mean(unsure > 1e-6 * size) > 0.01:
             known[:] = False
         if ".unit()" in text:  # of length zero: vector says 0, here it is not a number
             known &= ~np.isnan(found)
+        if text.endswith(".theta"):  # of length zero: vector says pi/2, atan2(0, 0) is 0
+            known &= found != 0
         close = np.abs(found - expected) <= 1e-12 * size + 300 * unsure
     return bool(np.all(close[known])), int(known.sum())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_random_expressions_over_arrays_are_those_of_vector(seed):
     ours, theirs = Texts(seed).number()
@@ -302,7 +304,7 @@ def test_random_expressions_over_arrays_are_those_of_vector(seed):
     event(f"known in {'most' if known > N / 2 else 'few'} rows")
 
 
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=1, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_random_expressions_compiled_are_those_of_vector(seed):
     texts = Texts(seed)
