@@ -23,6 +23,7 @@ Refused = Literal[
     "another_process",
     "empty_cut",
     "candidates_apart",
+    "swapped",
 ]
 Warned = Literal["heavy_weights", "narrow_peak", "wide_peak", "entry_numbers", "frame"]
 Mistake = Literal[Refused, Warned]

@@ -203,6 +203,9 @@ def _mistakes_of(
     cause = next((report.cause for report in of_files if report.cause), "")
     yield from {f.text: f for r in of_files for f in branch_findings(ds.name, r.branches)}.values()
     search = config.definition
+    for text in dict.fromkeys(report.swapped for report in of_files if report.swapped):
+        told = f"truth says that {text} are exchanged; exchange their columns"
+        yield Finding("swapped", ds.name, told)
     wrong_rows = list(row_findings(ds.name, look, beams, search, cause=cause))
     yield from wrong_rows
     if ds.kind == "signal" and not any(f.stops for f in wrong_rows):  # one for one mistake

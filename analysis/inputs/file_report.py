@@ -7,6 +7,7 @@ promises more bytes than the file has is truncated; no need to read to its end.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class FileReport:
     look: RowCounts = field(default_factory=RowCounts)  # of the first rows
     axis: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     cause: str = ""  # what most probably is wrong with the momenta, if anything is
+    swapped: str = ""  # particles that truth tells to be exchanged, and how often
 
 
 def inspect_file(file: str, wanted: Wanted, look: Look | None = None) -> FileReport:
@@ -149,6 +151,7 @@ def _inspect_open(
         look=counts,
         axis=axis,
         cause=cause,
+        swapped=_swapped(tree, found, rows, look) if look is not None and rows else "",
     )
 
 
@@ -176,6 +179,30 @@ def _looked_at(rows: Columns, look: Look | None) -> tuple[RowCounts, npt.NDArray
     axis = axis_values(rows, look.beams, look.search) if look.signal else np.empty(0)
     odd = counts.energies or any(counts.off_shell.values())
     return counts, axis, likely_cause(rows, look.beams, look.search) if odd else ""
+
+
+def _swapped(tree: Table, branches: Mapping[str, str], rows: Columns, look: Look) -> str:
+    """Two particles whose momenta lie nearer to the truth of the other, where the file has it.
+
+    Truth of a branch is the branch `true_<name>`.
+    """
+    cartesian = {
+        n: how for n, how in look.search.particles.items() if {"px", "py", "pz"} <= set(how)
+    }
+    for (a, one), (b, other) in itertools.combinations(cartesian.items(), 2):
+        columns = [str(how[x]) for how in (one, other) for x in ("px", "py", "pz")]
+        truth = [f"true_{branches.get(c, '')}" for c in columns]
+        if all(c in rows for c in columns) and set(truth) <= set(tree.names):
+            seen = np.stack([rows[c] for c in columns]).reshape(2, 3, -1)
+            true = np.stack([tree.read(t, 0, seen.shape[2]) for t in truth]).reshape(2, 3, -1)
+            apart = (
+                ((seen - true) ** 2).sum(axis=(0, 1)),
+                ((seen - true[::-1]) ** 2).sum(axis=(0, 1)),
+            )
+            share = float(np.mean(apart[1] < apart[0]))
+            if share > 0.5:
+                return f"{a} and {b} in {100 * share:.0f} % of the first rows"
+    return ""
 
 
 def _match_branches(tree: Table, wanted: Wanted) -> tuple[dict[str, str], list[str]]:
