@@ -75,6 +75,7 @@ class _Lines:
     results: tuple[str, ...]
 
 
+@lru_cache(maxsize=32)
 def _kernel_lines(search: Search) -> _Lines:
     """axis, features, and a condition for each cut."""
     w = Arithmetic(search)
@@ -90,6 +91,7 @@ def _kernel_lines(search: Search) -> _Lines:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=32)
 def kernel_source(search: Search, *, event_beams: bool) -> str:
     """Text of the module whose function `kernel` runs over the events."""
     code = _kernel_lines(search)
@@ -98,7 +100,6 @@ def kernel_source(search: Search, *, event_beams: bool) -> str:
     outputs = ["axis", *(f"f{i}" for i in range(n)), "code"]
     axis, *rest = code.results
     features, cuts = rest[:n], rest[n:]
-    beams = "b_x, b_y, b_z, b_e"
     in_loop = [f"c{i} = np.float64(C{i}[i])" for i in range(len(columns))]
     if event_beams:
         in_loop += [f"b_{x} = B_{x}[i]" for x in "xyze"]
@@ -110,9 +111,10 @@ def kernel_source(search: Search, *, event_beams: bool) -> str:
         in_loop.append(f"found = found if {cuts[k]} else {FIRST_CUT + k}")
     stored = " + ".join(["axis[i]", *(f"f{j}[i]" for j in range(n))])
     in_loop.append(f"code[i] = found if isfinite({stored}) else {INVALID}")
-    before = [] if event_beams else [f"{beams} = beam[0], beam[1], beam[2], beam[3]", *code.fixed]
     if event_beams:
         before = ["B_x, B_y, B_z, B_e = beam"]
+    else:
+        before = ["b_x, b_y, b_z, b_e = beam[0], beam[1], beam[2], beam[3]", *code.fixed]
     lines = [
         '@nb.njit(nogil=True, cache=True, error_model="numpy")',
         f"def kernel({', '.join(['n', *columns, 'beam', 'electron', *outputs])}):",
@@ -175,40 +177,22 @@ def event_quantities(
     The beams of the event are, in this order of preference: the four beam columns; the configured
     beams scaled to the column `ecms` (same boost, other energy); the configured beams.
     """
-    code = _lines_of(search)
-    found = [np.asarray(columns[name]) for name in code.columns]
+    found = [np.asarray(columns[name]) for name in _kernel_lines(search).columns]
     single = all(a.dtype == np.float32 for a in found)
     inputs = [np.ascontiguousarray(a, np.float32 if single else np.float64) for a in found]
     n = row_count(columns)
-    axis, code_ = np.empty(n), np.empty(n, np.uint8)
+    axis, code = np.empty(n), np.empty(n, np.uint8)
     features = np.empty((len(search.features), n), feature_type)
     per_event = _event_beams(columns, beams)
-    kernel = _compiled(_source_of(search, event_beams=per_event is not None))
+    kernel = _compiled(kernel_source(search, event_beams=per_event is not None))
     beam = beams.total if per_event is None else per_event
-    kernel(n, *inputs, beam, beams.electron_direction, axis, *features, code_)
-    return EventQuantities(axis, features, code_)
+    kernel(n, *inputs, beam, beams.electron_direction, axis, *features, code)
+    return EventQuantities(axis, features, code)
 
 
 def row_count(columns: Mapping[str, npt.NDArray[Any]]) -> int:
     """Rows of a table of columns."""
     return len(next(iter(columns.values()))) if columns else 0
-
-
-_sources: dict[tuple[str, bool], str] = {}
-_lines: dict[str, _Lines] = {}
-
-
-def _source_of(search: Search, *, event_beams: bool) -> str:
-    key = (search.identity, event_beams)
-    if key not in _sources:
-        _sources[key] = kernel_source(search, event_beams=event_beams)
-    return _sources[key]
-
-
-def _lines_of(search: Search) -> _Lines:
-    if search.identity not in _lines:
-        _lines[search.identity] = _kernel_lines(search)
-    return _lines[search.identity]
 
 
 def _event_beams(
@@ -229,10 +213,7 @@ def values_of(
     wanted: Sequence[str],
 ) -> list[npt.NDArray[Any]]:
     """Any expressions (numbers or conditions) over some rows, by numpy: nothing is compiled."""
-    key = (search.identity, *wanted)
-    if key not in _array_codes:
-        _array_codes[key] = _array_code(search, wanted)
-    code, names = _array_codes[key]
+    code, names = _array_code(search, tuple(wanted))
     per_event = _event_beams(columns, beams)
     beam = beams.total if per_event is None else per_event
     space: dict[str, Any] = {
@@ -247,10 +228,8 @@ def values_of(
     return [np.broadcast_to(np.asarray(value), (n,)) for value in space["found"]]
 
 
-_array_codes: dict[tuple[str, ...], tuple[CodeType, dict[str, str]]] = {}
-
-
-def _array_code(search: Search, wanted: Sequence[str]) -> tuple[CodeType, dict[str, str]]:
+@lru_cache(maxsize=256)
+def _array_code(search: Search, wanted: tuple[str, ...]) -> tuple[CodeType, dict[str, str]]:
     """The code that leaves its results in `found`, and the variable of each column."""
     expressions = [expression_of(search, text) for text in wanted]
     used = {name for e in expressions for name in e.names}

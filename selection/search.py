@@ -112,7 +112,7 @@ class ColumnMeaning:
 
 @dataclass(frozen=True)
 class Search:
-    """A checked definition; compare and hash it by `identity`."""
+    """A checked definition; `identity` is that of the numbers it gives, whatever its labels are."""
 
     name: str
     title: str
@@ -156,6 +156,9 @@ class Search:
             sort_keys=False,
         )
         return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
 
     def plain(self) -> dict[str, Any]:
         """Plain values for YAML or a model file, from which it can be made again."""

@@ -3,7 +3,7 @@
     1 model      networks, cut and conditions
     2 plan       every file is looked at; all refusals
     3 rows       a piece of a file: read its columns
-    4 friend       recoil, features, flags, score, pass
+    4 friend       axis, features, flags, fold, score, pass
     5 spectra      before and after the cut
     6 output     pieces in order into one file per input
 

@@ -22,12 +22,13 @@ from analysis.config.searches import DEFAULT_SEARCH, NoSearchError, plain_search
 from analysis.config.settings import Settings, resolved_settings
 from analysis.config.yaml_places import (
     MOST_PROBLEMS,
+    NOT_YAML,
     Place,
     dotted,
     explain,
-    flaws,
     line_of,
     listing,
+    plain_yaml,
 )
 from selection.beams import Beams
 from selection.definition import search_from, with_changes
@@ -36,9 +37,6 @@ from selection.preselection import CandidatePolicy
 from selection.search import Search, SearchError
 
 MAX_CONFIG_BYTES = 1_000_000
-
-# PyYAML raises plain errors too, for a value that does not fit its tag such as `!!bool maybe`
-NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
 
 
 class ConfigError(UserError):
@@ -197,14 +195,13 @@ def _with_search(
 def _plain_yaml(text: str, where: str) -> tuple[yaml.Node | None, Any]:
     """The nodes of a YAML text, which know their lines, and its plain values."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        found = flaws(root)
-        if found:  # before the values are made: merges of merges would fill the memory
-            raise ConfigError(listing(where, found))
-        return root, root and yaml.SafeLoader("").construct_document(root)
+        root, values, found = plain_yaml(text)
     except NOT_YAML as error:
         msg = f"{where} is not valid YAML: {error}"
         raise ConfigError(msg) from None
+    if found:
+        raise ConfigError(listing(where, found))
+    return root, values
 
 
 def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

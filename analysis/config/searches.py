@@ -14,9 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from analysis.config.yaml_places import flaws
+from analysis.config.yaml_places import NOT_YAML, listing, plain_yaml
 from selection.definition import search_from
 from selection.errors import UserError
 from selection.expressions import nearest_name
@@ -68,12 +66,10 @@ def shipped_search(name: str = DEFAULT_SEARCH) -> Search:
 
 def _read(text: str, where: str) -> Any:
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        found = flaws(root)
-        if found:
-            msg = f"{where}: {found[0][1]}"
-            raise NoSearchError(msg)
-        return root and yaml.SafeLoader("").construct_document(root)
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        _, values, found = plain_yaml(text)
+    except NOT_YAML as error:
         msg = f"{where} is not valid YAML: {error}"
         raise NoSearchError(msg) from None
+    if found:
+        raise NoSearchError(listing(where, found))
+    return values

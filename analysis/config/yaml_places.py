@@ -18,6 +18,20 @@ MERGE = "tag:yaml.org,2002:merge"  # the key `<<`
 MOST_PROBLEMS = 100  # shown of one file; a wrong file may have one on every line
 
 
+# PyYAML raises plain errors too, for a value that does not fit its tag such as `!!bool maybe`
+NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
+
+
+def plain_yaml(text: str) -> tuple[yaml.Node | None, Any, list[tuple[int, str]]]:
+    """The nodes of a text, which know their lines, its plain values, and flaws by line.
+
+    With flaws no values are made: merges of merges would fill the memory. Raises NOT_YAML.
+    """
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    found = flaws(root)
+    return root, None if found else root and yaml.SafeLoader("").construct_document(root), found
+
+
 def flaws(root: yaml.Node | None) -> list[tuple[int, str]]:
     """What YAML allows and nobody means: keys written twice, of which it would keep the last; keys
     that are no words, or merge mappings (nested, a few lines of them fill the memory); characters

@@ -137,8 +137,8 @@ def _all_figures(
         log.info("evaluate: training XGBoost for comparison, %d folds", len(splits))
         scores = []
         for fold in range(len(splits)):
-            sets = split_sets(config, simulated, fold=fold)
-            trees = train_boosted_trees(*sets, seed=settings.training.seed, threads=workers)
+            train, _ = split_sets(config, simulated, fold=fold)
+            trees = train_boosted_trees(train, seed=settings.training.seed, threads=workers)
             scores.append(trees.scores(features))
         yield from figures_of_merit(
             splits, scores, classifier="xgboost", network=0, quoting=quoting
@@ -193,12 +193,13 @@ def write_figures(
         },
     )
     _write_csv(run.figures_of_merit_csv, [row for f in figures for row in to_rows(f)])
-    _write_csv(run.processes, [row for c in contents for row in to_rows(c)])
+    if contents:  # of a fresh sample there are none
+        _write_csv(run.processes, [row for c in contents for row in to_rows(c)])
 
 
 def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 

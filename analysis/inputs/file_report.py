@@ -151,7 +151,7 @@ def _inspect_open(
         look=counts,
         axis=axis,
         cause=cause,
-        swapped=_swapped(tree, found, rows, look) if look is not None and rows else "",
+        swapped=_swapped(tree, rows, look) if look is not None and rows else "",
     )
 
 
@@ -181,25 +181,22 @@ def _looked_at(rows: Columns, look: Look | None) -> tuple[RowCounts, npt.NDArray
     return counts, axis, likely_cause(rows, look.beams, look.search) if odd else ""
 
 
-def _swapped(tree: Table, branches: Mapping[str, str], rows: Columns, look: Look) -> str:
+def _swapped(tree: Table, rows: Columns, look: Look) -> str:
     """Two particles whose momenta lie nearer to the truth of the other, where the file has it.
 
-    Truth of a branch is the branch `true_<name>`.
+    Truth of a column is the branch `true_<column>`, whatever branch the column is read from.
     """
     cartesian = {
         n: how for n, how in look.search.particles.items() if {"px", "py", "pz"} <= set(how)
     }
     for (a, one), (b, other) in itertools.combinations(cartesian.items(), 2):
         columns = [str(how[x]) for how in (one, other) for x in ("px", "py", "pz")]
-        truth = [f"true_{branches.get(c, '')}" for c in columns]
+        truth = [f"true_{column}" for column in columns]
         if all(c in rows for c in columns) and set(truth) <= set(tree.names):
             seen = np.stack([rows[c] for c in columns]).reshape(2, 3, -1)
             true = np.stack([tree.read(t, 0, seen.shape[2]) for t in truth]).reshape(2, 3, -1)
-            apart = (
-                ((seen - true) ** 2).sum(axis=(0, 1)),
-                ((seen - true[::-1]) ** 2).sum(axis=(0, 1)),
-            )
-            share = float(np.mean(apart[1] < apart[0]))
+            own, exchanged = (((seen - t) ** 2).sum(axis=(0, 1)) for t in (true, true[::-1]))
+            share = float(np.mean(exchanged < own))
             if share > 0.5:
                 return f"{a} and {b} in {100 * share:.0f} % of the first rows"
     return ""

@@ -394,7 +394,7 @@ from selection.beams import SUPERKEKB
 from tests.dimuon import NO_CUTS
 columns = {name: np.full(5, 1.0 + i) for i, name in enumerate(NO_CUTS.columns)}
 print(kernel.event_quantities(NO_CUTS, columns, SUPERKEKB).axis[0])
-made = kernel._compiled(kernel._source_of(NO_CUTS, event_beams=False)).stats.cache_hits
+made = kernel._compiled(kernel.kernel_source(NO_CUTS, event_beams=False)).stats.cache_hits
 print("read" if made else "compiled")
 """
     found = [
