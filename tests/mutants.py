@@ -46,7 +46,17 @@ from analysis.run.code import PACKAGES, ROOT, imported
 from tests.entered_functions import EnteredFunctions
 from tests.mutations import EQUIVALENT, Mutant, sampled
 
-PARTS = ("analysis", "models", "plots", "selection", "simulation", "tests", "docs", "benchmarks")
+PARTS = (
+    "analysis",
+    "limits",
+    "models",
+    "plots",
+    "selection",
+    "simulation",
+    "tests",
+    "docs",
+    "benchmarks",
+)
 NOTES = Path(tempfile.gettempdir()) / "punzi-mutants"
 LIBRARIES = (
     "torch torch._dynamo numba numba_stats vector iminuit.cost scipy.stats matplotlib.figure "

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("analysis", "models", "plots", "selection", "simulation")
+PACKAGES = ("analysis", "limits", "models", "plots", "selection", "simulation")
 DECIDES_NOTHING = ("analysis.terminal",)
 
 

@@ -75,7 +75,7 @@ def configure_logging(level: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    for package in ("analysis", "models", "plots", "selection", "simulation"):
+    for package in ("analysis", "limits", "models", "plots", "selection", "simulation"):
         logging.getLogger(package).setLevel(level)
 
 

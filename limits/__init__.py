@@ -1,0 +1,1 @@
+"""From counts in windows to upper limits, p-values and their coverage: arrays in, arrays out."""
