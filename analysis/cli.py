@@ -25,6 +25,7 @@ from analysis.terminal.options import (
     RunOption,
     SeedOption,
     SetOption,
+    UnblindOption,
     WorkersOption,
 )
 
@@ -141,6 +142,24 @@ def evaluate(
     workflow.run_until("evaluate", config, run, execution, _changes(changes, networks, seed))
 
 
+@app.command()
+def limit(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    networks: NetworksOption = None,
+    seed: SeedOption = None,
+    unblind: UnblindOption = False,
+    workers: WorkersOption = CORES,
+    changes: SetOption = None,
+) -> None:
+    """Scan, upper limits and p-values; HEPData tables and pyhf workspaces."""
+    from analysis import workflow
+
+    execution = _execution(Executor.threads, workers, None)
+    wanted = _changes(changes, networks, seed, unblind=unblind)
+    workflow.run_until("limit", config, run, execution, wanted)
+
+
 @app.command(name="apply")
 def apply_command(
     model: Annotated[
@@ -231,13 +250,15 @@ def run_command(
     cluster: ClusterOption = None,
     chunk_size: ChunkOption = 1_000_000,
     allow_lost: LostOption = False,
+    unblind: UnblindOption = False,
     changes: SetOption = None,
 ) -> None:
     """Everything, from the first stage that is out of date."""
     from analysis import workflow
 
     execution = _execution(executor, workers, cluster, chunk_size, allow_lost)
-    workflow.run_until("report", config, run, execution, _changes(changes, networks, seed))
+    wanted = _changes(changes, networks, seed, unblind=unblind)
+    workflow.run_until("report", config, run, execution, wanted)
 
 
 @app.command()
@@ -278,9 +299,12 @@ def _execution(
     return Execution(executor.value, workers, cluster, chunk_size, allow_lost)
 
 
-def _changes(changes: list[str] | None, networks: int | None, seed: int | None) -> list[str]:
+def _changes(
+    changes: list[str] | None, networks: int | None, seed: int | None, *, unblind: bool = False
+) -> list[str]:
     """Options that are settings, in the form of --set."""
-    named = {"training.networks": networks, "training.seed": seed}
+    named: dict[str, Any] = {"training.networks": networks, "training.seed": seed}
+    named["limit.unblind"] = "true" if unblind else None
     return [*(changes or []), *(f"{k}={v}" for k, v in named.items() if v is not None)]
 
 

@@ -1,6 +1,6 @@
 """The chain, from files to the report, as it is read.
 
-    check -> select -> windows -> train -> evaluate -> plot -> report
+    check -> select -> windows -> train -> evaluate -> limit -> plot -> report
 
 A command is the chain up to a stage. Each stage is skipped while its stamp is current: a hash of
 its inputs, its settings and its code.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Stage = Literal["select", "windows", "train", "evaluate", "plot", "report"]
+Stage = Literal["select", "windows", "train", "evaluate", "limit", "plot", "report"]
 Inputs = tuple[RunFolder, Configuration, tuple[Dataset, ...]]
 
 RUNS = Path("runs")
@@ -60,6 +60,10 @@ def chain(inputs: Inputs, execution: Execution) -> Iterator[tuple[Stage, Any]]:
 
     yield "evaluate", evaluate_networks(run, config, simulated, workers=execution.workers)
 
+    from analysis.limit.stage import find_limits
+
+    yield "limit", find_limits(run, config, simulated, sets)
+
     from analysis.figures.draw import draw_figures
 
     yield "plot", draw_figures(run, config, simulated, workers=execution.workers)
@@ -83,6 +87,8 @@ def run_until(
                 log.warning("network %d FAILED: %s", i, "; ".join(reasons))
         if last in ("evaluate", "report"):
             show_comparison(run, _failed(run, config), events="events judged out of training")
+        if last in ("limit", "report"):
+            show_limits(run)
         if last == "plot":
             console.stdout.print(f"figures: {run.plots}", soft_wrap=True)
         if last == "report":
@@ -134,6 +140,13 @@ def show_warnings(run: RunFolder, config: Configuration) -> None:
 
     for text in summary_of(outcome(run, config)).warnings:
         console.stdout.print(f"warning: {text}", markup=False)
+
+
+def show_limits(run: RunFolder) -> None:
+    from analysis.limit.limit_table import print_limits
+
+    if run.limits.exists():
+        print_limits(run)
 
 
 def show_cutflow(run: RunFolder, config: Configuration) -> None:

@@ -133,6 +133,66 @@ class WindowContent:
 
 
 @dataclass(frozen=True, eq=False)
+class Scan:
+    """What a count in each window knows of signal and background, after the single cut.
+
+    Scan masses lie closer than the simulated ones: no mass between them is in no window. Arrays
+    are (n_masses,), those of samples (n_samples, n_masses).
+    """
+
+    network: int
+    luminosity_inv_fb: float
+    samples: Texts
+    mass_gev: Floats
+    low: Floats  # of the window, in the unit of the axis
+    high: Floats
+    efficiency: Floats
+    efficiency_error: Floats
+    background: Floats  # events at the luminosity
+    background_error: Floats
+    added_background: Floats
+    sigma_min_fb: Floats
+    too_small: Bools  # is the simulation too small for a limit here?
+    rows: Floats  # of each sample that pass, effective: (sum w)^2 / sum w^2
+    events: Floats  # of each sample, sum of weights
+    row_weight: Floats  # events that one row of a sample stands for
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Upper limits and p-values at every scan mass; arrays are (n_masses,).
+
+    Cross sections in fb. What needs data is nan without them, or while they are blind; infinite is
+    a limit where no signal can pass.
+    """
+
+    level: float  # confidence, such as 0.90
+    method: str  # "CLs", exact
+    luminosity_inv_fb: float
+    mass_gev: Floats
+    too_small: Bools
+    minus2_fb: Floats  # expected without signal: bands of 95 and 68 %, median, mean
+    minus1_fb: Floats
+    median_fb: Floats
+    plus1_fb: Floats
+    plus2_fb: Floats
+    mean_fb: Floats
+    asimov_fb: Floats  # for as many events as expected
+    observed_fb: Floats
+    bayesian_fb: Floats  # observed, flat prior in the cross section
+    n_observed: Floats
+    best_fb: Floats  # best cross section with its 68 % interval
+    best_low_fb: Floats
+    best_high_fb: Floats
+    p_local: Floats  # of at least so many events without signal
+    significance: Floats  # local, one-sided
+    p_global: Floats  # that somewhere in the scan p is so small
+    global_lines: Floats  # (3,) local p-values that are 1, 2, 3 sigma globally
+    cross_section_fb: Floats  # at coupling_reference, with its branching ratio; nan: not known
+    coupling_reference: float
+
+
+@dataclass(frozen=True, eq=False)
 class LossHistory:
     """Loss of one stage after each epoch, always over all events at once; arrays (n_epochs,)."""
 
@@ -209,6 +269,8 @@ Record = (
     FigureOfMerit
     | EnsembleFigureOfMerit
     | WindowContent
+    | Scan
+    | Limits
     | LossHistory
     | ScoreMap
     | PeakFit
@@ -221,6 +283,8 @@ _RECORDS: Mapping[str, type[Any]] = {
         FigureOfMerit,
         EnsembleFigureOfMerit,
         WindowContent,
+        Scan,
+        Limits,
         LossHistory,
         ScoreMap,
         PeakFit,
@@ -228,6 +292,7 @@ _RECORDS: Mapping[str, type[Any]] = {
         DecisionBoundary,
     )
 }
+NO_COLUMN = ("fold_cuts", "global_lines")
 _PLAIN: Mapping[str, type[Any]] = {"str": str, "int": int, "float": float}
 
 
@@ -261,10 +326,10 @@ def from_json(data: Mapping[str, Any]) -> Any:
 def to_rows(record: Record) -> Iterator[dict[str, Any]]:
     """One row per entry of the record's one-dimensional arrays of common length, for CSV.
 
-    Single values are repeated in each row, arrays with an axis for folds are left out. Records of
-    several lengths (maps, fits) have no rows.
+    Single values are repeated in each row, arrays of another kind (`NO_COLUMN`) are left out.
+    Records of several lengths (maps, fits) have no rows.
     """
-    values = {f.name: getattr(record, f.name) for f in fields(record) if f.name != "fold_cuts"}
+    values = {f.name: getattr(record, f.name) for f in fields(record) if f.name not in NO_COLUMN}
     arrays = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
     if len({v.shape for v in arrays.values()}) != 1 or next(iter(arrays.values())).ndim != 1:
         msg = f"{type(record).__name__} is not a table: its arrays differ in shape"

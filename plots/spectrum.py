@@ -95,7 +95,7 @@ def before_and_after(
     after: Mapping[str, hist.Hist],
     *,
     signals: tuple[Sequence[SignalOverlay], Sequence[SignalOverlay]] = ((), ()),
-    data: tuple[hist.Hist, hist.Hist] | None = None,
+    data: tuple[hist.Hist | None, hist.Hist | None] = (None, None),
     label: Label,
     legend: Legend = OUR_LEGEND,
 ) -> Figure:
@@ -108,7 +108,7 @@ def before_and_after(
         ax: Axes = axes[i, 0]
         total = _stack(ax, stack, legend)
         _overlay(ax, signals[i], label.words)
-        points = None if data is None else data[i]
+        points = data[i]
         if points is not None:
             _points(ax, points, scale=None, text=legend.data)
         _finish(ax, total, signals[i], points, logarithmic=True, free=0.36 if i == 0 else 0.08)

@@ -3,11 +3,14 @@
     signal       a draw is accepted with probability w / w_max until n_generated are accepted;
                  weight = sigma / n_generated                             events per fb^-1
     background   event of stratum k: weight = w / (n_k parts)               events per fb^-1
-                 then, below a floor w_0, kept with probability w / w_0 at weight w_0
+                 then, below a floor w_0, kept with probability w / w_0 at weight w_0;
+                 with max_rows the floor goes as sqrt(d rate / d M_rec2)
 
 w_max is the largest weight of a pilot run, with a margin. What lies above it is counted and must
 stay below 1e-3 of the cross section; the weights of the signal are bounded by construction. The
-floor removes rows that carry nothing: sums keep their expectation, N_eff per row comes near 1.
+floor removes rows that carry nothing: sums keep their expectation, N_eff per row comes near 1. A
+search counts in windows of the recoil mass, where a row may weigh a share of sqrt(B): thinned rows
+are light where there are few.
 """
 
 from __future__ import annotations
@@ -230,7 +233,25 @@ def _roulette(rows: Rows, rng: np.random.Generator, recipe: Recipe) -> Rows:
     if len(rows) == 0:
         return rows
     most = recipe.max_rows and max(1, recipe.max_rows // ROWS_PER_EVENT[type(rows)])
-    w, floor = rows.weight, _floor(rows.weight, most)
+    tolerance = np.ones(len(rows))
+    if most is not None and isinstance(rows, Reconstructed):
+        tolerance = _tolerance(_recoil_mass2(rows, recipe.beams), rows.weight)
+    w = rows.weight
+    floor = tolerance * _floor(w / tolerance, most)
     stay = rng.random(len(w)) * floor < w
     chosen = {f.name: getattr(rows, f.name)[stay] for f in fields(rows)}
-    return replace(rows, **{**chosen, "weight": np.maximum(chosen["weight"], floor)})
+    return replace(rows, **{**chosen, "weight": np.maximum(w, floor)[stay]})
+
+
+def _recoil_mass2(rows: Reconstructed, beams: Beams) -> FloatArray:
+    """M_rec2 (n,) of the muons as they were seen [GeV^2]."""
+    missing = np.array(beams.total) - rows.seen.sum(axis=1)
+    return missing[:, 3] ** 2 - (missing[:, :3] ** 2).sum(axis=1)
+
+
+def _tolerance(recoil2: FloatArray, weight: FloatArray) -> FloatArray:
+    """sqrt of the rate around each row (n,), in bins of 2 GeV^2, mean 1."""
+    at = np.floor((recoil2 - recoil2.min()) / 2).astype(np.int64)
+    rate = np.bincount(at, weight)
+    root = np.sqrt(np.maximum(rate, 1e-6 * rate.max()))[at]
+    return root / root.mean()

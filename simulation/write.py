@@ -28,13 +28,16 @@ import uproot
 
 from selection.ntuple import DEFAULT_BRANCHES, MOMENTA, WEIGHT_BRANCH
 from selection.whole_files import replacing
+from simulation.alp import G_INV_GEV
 from simulation.calorimeter import ThreePhotons
 from simulation.detector import FloatArray, Reconstructed
 from simulation.recipe import PROCESS_CODE, SIGNALS, Recipe, SimulationError, recipe_from
 from simulation.samples import ROWS_PER_EVENT, Sample, simulate
+from simulation.signal import G_PRIME
 
 log = logging.getLogger(__name__)
 
+COUPLING = {"signal": G_PRIME, "alp": G_INV_GEV}  # that the cross section of a signal is for
 TREE, METADATA = "variables", "metadata"
 EXPERIMENT = 1003  # Belle II's number of run-independent simulation
 ROWS_PER_BASKET = 500_000
@@ -173,6 +176,7 @@ def _metadata(recipe: Recipe, sample: Sample) -> dict[str, Any]:
         "n_tried": sample.n_tried,
         "cross_section_fb": sample.cross_section_fb,
         "cross_section_error_fb": sample.cross_section_error_fb,
+        "coupling": COUPLING.get(recipe.process, float("nan")),
         "sum_of_weights_inv_fb": float(sample.rows.weight.sum()),
         "seed": recipe.seed,
         "sqrt_s_gev": recipe.beams.sqrt_s_gev,

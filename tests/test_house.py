@@ -27,11 +27,13 @@ ALLOWED = {  # rooms and modules that a room may import beside itself; docs/arch
         *("models", "models.training"),
         *("selection.table", "selection.windows", "selection.masses"),
     },
-    "limits": {"models.results"},
+    "limits": {"models.results", "selection.beams"},
     "plots": {"models.results"},
     "simulation": {"selection.beams", "selection.ntuple"},
     "analysis.terminal": set(),
-    "analysis.config": {"selection", "models.sensitivity", "models.training.settings"},
+    "analysis.config": {
+        *("selection", "models.sensitivity", "models.training.settings", "limits.coupling"),
+    },
     "analysis.run": {"analysis.terminal", "selection"},
     "analysis.inputs": {"analysis.terminal", "analysis.config", "analysis.run", "selection"},
     "analysis.select": {
@@ -46,19 +48,24 @@ ALLOWED = {  # rooms and modules that a room may import beside itself; docs/arch
         *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),
         *("analysis.select", "analysis.train", "models", "models.evaluation", "selection"),
     },
+    "analysis.limit": {
+        *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),
+        *("analysis.select", "analysis.train", "analysis.evaluate"),
+        *("limits", "models", "selection"),
+    },
     "analysis.apply": {
         *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),
         *("analysis.select.histograms", "models", "selection"),
     },
     "analysis.figures": {
         *("analysis.terminal", "analysis.config", "analysis.run", "analysis.select"),
-        *("analysis.train", "analysis.evaluate", "plots"),
+        *("analysis.train", "analysis.evaluate", "analysis.limit", "limits", "plots"),
         *("models", "models.training", "models.evaluation", "selection"),
     },
     "analysis.report": {
         *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),
-        *("analysis.select", "analysis.train", "analysis.evaluate", "analysis.figures"),
-        *("models", "models.evaluation", "selection"),
+        *("analysis.select", "analysis.train", "analysis.evaluate", "analysis.limit"),
+        *("analysis.figures", "models", "models.evaluation", "selection"),
     },
 }
 FORBIDDEN = {

@@ -60,6 +60,11 @@ Masses: TypeAlias = Annotated[
 ]
 
 
+def mass_values(masses: MassRange | tuple[float, ...]) -> tuple[float, ...]:
+    """All masses, rising."""
+    return masses.values() if isinstance(masses, MassRange) else tuple(sorted(masses))
+
+
 Count: TypeAlias = Annotated[int, Field(gt=0)]
 
 
@@ -92,7 +97,7 @@ class Simulate(Strict):
         None, gt=0, description="points generated over all parts (backgrounds)"
     )
     max_rows: int | None = Field(
-        None, gt=0, description="thin the rows to about this many, with weights kept even"
+        None, gt=0, description="thin the rows to about this many, lightest where few are"
     )
     parts: int = Field(1, gt=0, le=9999, description="number of files; fills {part} in `files`")
     isr: bool = Field(True, description="initial-state radiation")
@@ -144,9 +149,7 @@ class Signal(_Sample):
 
     @property
     def masses(self) -> tuple[float, ...]:
-        if isinstance(self.masses_gev, MassRange):
-            return self.masses_gev.values()
-        return tuple(sorted(self.masses_gev))
+        return mass_values(self.masses_gev)
 
     def n_generated_at(self, mass_gev: float) -> int | None:
         """Generated events of one mass; None where only the files can tell."""
@@ -167,6 +170,9 @@ class Background(_Sample):
         None, gt=0, allow_inf_nan=False, description="integrated luminosity of the sample, 1/fb"
     )
     weight: str | None = Field(None, description="branch with events per 1/fb")
+    uncertainty: float = Field(
+        0.0, ge=0, le=1, description="of its normalisation, relative, log-normal; for limits"
+    )
     scale_factors: ScaleFactors = Field(
         default_factory=dict, description="named corrections, multiplied into the weight"
     )

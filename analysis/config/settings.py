@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from analysis.config.samples import Masses
+from limits.coupling import Branching
 from models.sensitivity import FormulaName
 from models.training.settings import (
     DEFAULT,
@@ -108,6 +110,53 @@ class EvaluationSettings(_Section):
     xgboost: bool = Field(False, description="train XGBoost for comparison (extra `baselines`)")
 
 
+class CouplingSettings(_Section):
+    """What a cross section says about a coupling g: sigma is proportional to g squared."""
+
+    symbol: str = Field("g'", max_length=40, description="in figures and tables, mathtext")
+    branching: Branching = Field(
+        "invisible", description="1, or that of a boson of L_mu - L_tau (lmu_ltau)"
+    )
+    reference: float | None = Field(
+        None, gt=0, description="coupling of the cross sections; null: what signal files record"
+    )
+    cross_sections_fb: dict[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]] = Field(
+        default_factory=dict,
+        description="mass in GeV: cross section in fb at `reference`; empty: of the signal files",
+    )
+
+    @model_validator(mode="after")
+    def _table_and_reference_belong_together(self) -> CouplingSettings:
+        if bool(self.cross_sections_fb) != (self.reference is not None):
+            msg = "give reference and cross_sections_fb together, or neither"
+            raise ValueError(msg)
+        return self
+
+
+class LimitSettings(_Section):
+    """Limits and p-values: a count in the window of every scan mass."""
+
+    level: float = Field(0.90, gt=0.5, lt=1, description="confidence of upper limits")
+    masses_gev: Masses | None = Field(
+        None, description="of the scan: a list or first, last, step; null: by step_sigma"
+    )
+    step_sigma: float = Field(
+        1.0, gt=0.05, le=4, description="distance of scan masses in widths of the peak"
+    )
+    efficiency_uncertainty: float = Field(
+        0.0, ge=0, le=1, description="systematic, relative, of the signal efficiency"
+    )
+    luminosity_uncertainty: float = Field(0.0, ge=0, le=1, description="relative")
+    toys: int = Field(
+        100_000, ge=1000, le=10_000_000, description="of the whole scan, for the global p-value"
+    )
+    seed: int = Field(1, ge=0, lt=2**31, description="of the toys")
+    unblind: bool = Field(
+        False, description="show and count data after the cut; recorded in unblinding.json"
+    )
+    coupling: CouplingSettings = CouplingSettings()
+
+
 class PlotSettings(_Section):
     """What stands on the figures."""
 
@@ -124,6 +173,7 @@ class Settings(_Section):
     sensitivity: SensitivitySettings = SensitivitySettings()
     training: TrainingSection = TrainingSection()
     evaluation: EvaluationSettings = EvaluationSettings()
+    limit: LimitSettings = LimitSettings()
     plots: PlotSettings = PlotSettings()
 
     @model_validator(mode="after")

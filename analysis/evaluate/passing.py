@@ -1,8 +1,9 @@
 """What passes the single cut, process by process: all that a limit needs.
 
     rows, sum w, sum w^2, largest w      of a sample in a window, after the cut
-    weight of one row                    sum w^2 / sum w of the sample, before the cut: where no row
-                                         passes, its possible size is still known
+    weight of one row                    sum w^2 / sum w of the rows of the sample nearest to the
+                                         window, before the cut: where no row passes, its possible
+                                         size is still known
 
 `passing.parquet` keeps axis, weight, sample, mass, fold and network of every event that passes,
 each judged by a network that was not trained on it: windows at any mass can be counted later.
@@ -31,6 +32,9 @@ from selection.windows import MassWindows, window_span
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
     from analysis.train.stage import SimulatedEvents
+
+
+NEAREST = 100  # rows of a sample that say how much one weighs at a mass
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,6 @@ def _content(
     judged: BoolArray,
     keep: BoolArray,
 ) -> WindowContent:
-    before = np.flatnonzero(judged)
-    w = table.weight[before] * p.scale
-    one_row = float((w @ w) / w.sum()) if w.sum() > 0 else 0.0
     rows = np.flatnonzero(keep)
     first, stop = window_span(windows, table.axis[rows])
     weight = table.weight[rows] * p.scale
@@ -103,8 +104,23 @@ def _content(
         events=_in_windows(first, stop, weight, n),
         squares=_in_windows(first, stop, weight**2, n),
         largest=_largest(first, stop, weight, n),
-        row_weight=np.full(n, one_row),
+        row_weight=row_weight(table.axis[judged], table.weight[judged] * p.scale, windows.peak),
     )
+
+
+def row_weight(axis: Floats, weight: Floats, at: Floats) -> Floats:
+    """sum w^2 / sum w (n_at,) of the NEAREST rows to each point of the axis, half on either side.
+
+    Weights may differ along the axis, and near a point there may be no row at all.
+    """
+    order = np.argsort(axis, kind="stable")
+    w = np.asarray(weight, np.float64)[order]
+    sums, squares = (np.concatenate([[0.0], np.cumsum(w**k)]) for k in (1, 2))
+    middle = np.searchsorted(axis[order], at)
+    low = np.clip(middle - NEAREST // 2, 0, max(len(w) - NEAREST, 0))
+    high = np.minimum(low + NEAREST, len(w))
+    total = sums[high] - sums[low]
+    return np.divide(squares[high] - squares[low], total, out=np.zeros(len(at)), where=total > 0)
 
 
 def _in_windows(

@@ -11,7 +11,6 @@ together with `fom.json`, so whoever applies a model applies what was quoted.
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 from collections.abc import Iterator, Sequence
@@ -24,7 +23,7 @@ import numpy as np
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.evaluate.passing import passing_events, window_contents, write_passing
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, digest, write_json
+from analysis.run.folder import RunFolder, content_digest, digest, write_csv, write_json
 from analysis.terminal import console
 from analysis.train.stage import SimulatedEvents, failed_networks, split_sets
 from models.evaluation.comparison import of_curve
@@ -47,7 +46,6 @@ from models.results import (
 )
 from models.sensitivity import PunziFormula
 from models.trained import joined_folds, load_model, save_model, with_cut
-from selection.whole_files import replacing
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -192,16 +190,9 @@ def write_figures(
             "processes": [to_json(c) for c in contents],
         },
     )
-    _write_csv(run.figures_of_merit_csv, [row for f in figures for row in to_rows(f)])
+    write_csv(run.figures_of_merit_csv, [row for f in figures for row in to_rows(f)])
     if contents:  # of a fresh sample there are none
-        _write_csv(run.processes, [row for c in contents for row in to_rows(c)])
-
-
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    with replacing(path) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        write_csv(run.processes, [row for c in contents for row in to_rows(c)])
 
 
 def load_figures(run: RunFolder) -> tuple[FigureOfMerit, ...]:

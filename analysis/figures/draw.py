@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from analysis.figures.limits import limits
 from analysis.figures.results import feature_space, learning, maps, reaches
 from analysis.figures.run_results import (
     Drawing,
     RunResults,
-    data_luminosity_inv_fb,
     run_results,
     shown_files,
 )
 from analysis.figures.spectra import features, resolution, spectra
+from analysis.limit.blinding import changed_after_unblinding
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_json
 from analysis.select.index import load_selection
+from analysis.select.recorded import data_luminosity_inv_fb
 from analysis.terminal.console import progress
 from analysis.terminal.interrupts import process_pool
 from analysis.train.stage import SimulatedEvents
@@ -56,8 +58,8 @@ def draw_figures(
         return _pictures(run)
     old = {run.path / name for about in load_list(run) for name in about["files"]}
     run.plots.mkdir(parents=True, exist_ok=True)
-    warning = lost_text(load_selection(run).lost)
     results = run_results(run, config, simulated)
+    warning = warning_of(run, network=results.network)
     listed: list[dict[str, Any]] = []
     saved: list[Future[tuple[Path, ...]]] = []
     with _pool(workers) as pool, progress("plot", EXPECTED) as advance:
@@ -86,7 +88,7 @@ def draw_figures(
 
 def all_drawings(results: RunResults) -> Iterator[Drawing]:
     """The figures in the order of the report, one at a time."""
-    for group in (reaches, spectra, maps, learning, feature_space, resolution, features):
+    for group in (limits, reaches, spectra, maps, learning, feature_space, resolution, features):
         yield from group(results)
 
 
@@ -101,6 +103,13 @@ def load_list(run: RunFolder) -> list[dict[str, Any]]:
     except (OSError, ValueError):
         return []
     return content
+
+
+def warning_of(run: RunFolder, *, network: int) -> str:
+    """What every figure made of events must say; empty if all is well."""
+    lost = lost_text(load_selection(run).lost)
+    changed = changed_after_unblinding(run, network=network)
+    return "; ".join(text for text in (lost, changed) if text)
 
 
 def lost_text(lost: Mapping[str, float]) -> str:
@@ -160,6 +169,7 @@ def _stamp(run: RunFolder, config: Configuration) -> str:
     return digest(
         [content_digest(path) for path in files],
         config.settings.plots,
+        config.settings.limit,
         config.definition.plain(),
         config.luminosity_inv_fb,
         data_luminosity_inv_fb(config),

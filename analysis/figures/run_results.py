@@ -23,14 +23,22 @@ from analysis.figures.numbers import (
     nearest_masses,
     shown_axes,
 )
+from analysis.limit.blinding import data_are_shown
+from analysis.limit.stage import load_limits
 from analysis.run.folder import RunFolder
-from analysis.select.index import load_selection
-from analysis.select.skim import read_table
+from analysis.select.recorded import data_events, data_luminosity_inv_fb
 from analysis.train.stage import SimulatedEvents, failed_networks
 from analysis.train.windows import load_fits
 from models.evaluation.comparison import PUNZI_SINGLE, of_curve
 from models.evaluation.maps import MapBins
-from models.results import Curve, EnsembleFigureOfMerit, FigureOfMerit, LossHistory, Record
+from models.results import (
+    Curve,
+    EnsembleFigureOfMerit,
+    FigureOfMerit,
+    Limits,
+    LossHistory,
+    Record,
+)
 from models.trained import TrainedModel, load_model
 from plots.style import PROCESS_TEXT, Label, Legend, SearchWords
 from selection.resolution import WidthCurve, WidthFit
@@ -70,6 +78,7 @@ class RunResults:
     curve: WidthCurve
     histories: Mapping[str, Sequence[LossHistory]]  # by stage
     batch_study: Sequence[LossHistory]
+    limits: Limits | None
     label: Label
 
     @property
@@ -120,6 +129,11 @@ class RunResults:
         return self.config.luminosity_inv_fb if self.data is None else measured
 
     @property
+    def data_are_shown(self) -> bool:
+        """After the cut; before it data are always shown."""
+        return data_are_shown(self.config)
+
+    @property
     def legend(self) -> Legend:
         """Labels of the configuration; without one, our text for our processes, else the name."""
         samples = self.config.samples
@@ -152,6 +166,7 @@ def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvent
         curve=curve,
         histories=loss_histories(run, len(networks)),
         batch_study=batch_study_histories(run),
+        limits=load_limits(run) if run.limits.exists() else None,
         label=Label(
             experiment=drawable(plots.experiment),
             text=drawable(plots.text),
@@ -172,19 +187,6 @@ def search_words(search: Search) -> SearchWords:
     )
 
 
-def data_events(run: RunFolder, config: Configuration) -> EventTable | None:
-    """The selected data, all data samples together; None without any."""
-    names = {name for name, sample in config.samples.items() if sample.kind == "data"}
-    parts = [part for part in load_selection(run).parts if part.sample in names]
-    return read_table(parts) if parts else None
-
-
-def data_luminosity_inv_fb(config: Configuration) -> float:
-    """Of all data samples together; 0 without any."""
-    data = [sample for sample in config.samples.values() if sample.kind == "data"]
-    return sum((sample.luminosity_inv_fb for sample in data), 0.0)
-
-
 def drawable(text: str) -> str:
     """Text a person wrote, with its dollar signs as letters if they are not valid mathtext."""
     try:
@@ -199,6 +201,7 @@ def shown_files(run: RunFolder, networks: int) -> list[Path]:
     of_networks = [path for number, _, path in run.numbered_files() if number < networks]
     return [
         *(run.figures_of_merit, run.windows, run.cutflow, run.skim_index),
+        *(path for path in (run.limits, run.unblinding) if path.exists()),
         *of_networks,
         *sorted(run.batch_study.glob("*.json")),
     ]

@@ -55,11 +55,9 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
     signal = f"Signal (lines, not stacked) at {sigma:g} fb. " if m.masses_gev else ""
     if m.data is not None:
         signal += f"Simulation is scaled to the {m.shown_luminosity_inv_fb:g} fb⁻¹ of the data. "
+        signal += "" if m.data_are_shown else "Data after the cut are blind (limit.unblind). "
     for quantity, title in titles(m.search.axis).items():
         before, after = both_stages(m, quantity, sigma)
-        points = None
-        if before.data is not None and after.data is not None:
-            points = (before.data, after.data)
         yield Drawing(
             quantity,
             f"{title} before and after the cut",
@@ -68,7 +66,7 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
                 before.backgrounds,
                 after.backgrounds,
                 signals=(before.signals, after.signals),
-                data=points,
+                data=(before.data, after.data),
                 label=label,
                 legend=m.legend,
             ),
@@ -78,9 +76,9 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
                 for row in spectrum.rows()
             ],
         )
-        if points is None:
-            continue
         for stage, s in (("before", before), ("after", after)):
+            if s.data is None:
+                continue
             yield Drawing(
                 f"{quantity}_{stage}",
                 f"{title} {stage} the cut, with data",
@@ -120,8 +118,9 @@ def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[
 
     data: list[hist.Hist | None] = [None, None]
     if m.data is not None:
-        kept = m.scores(m.data) >= m.single_cut
-        data = [histogram(axis, m.data, rows, m.search) for rows in (np.ones_like(kept), kept)]
+        data[0] = histogram(axis, m.data, np.ones(len(m.data), bool), m.search)
+        if m.data_are_shown:
+            data[1] = histogram(axis, m.data, m.scores(m.data) >= m.single_cut, m.search)
     (stack, masses), (stack_after, masses_after) = filled(np.ones_like(passing)), filled(passing)
     lines = [
         overlays(found, cross_section_fb=cross_section_fb, luminosity_inv_fb=L)

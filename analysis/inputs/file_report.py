@@ -230,6 +230,15 @@ def _nan_problems(rows: Columns, search: Search) -> list[str]:
     return [f"{share:.1%} of the first {len(bad)} rows have NaN momenta"] if share > 0.5 else []
 
 
+def recorded_in(file: str) -> dict[str, float]:
+    """What a file says of itself; empty of a file that cannot be read or says nothing."""
+    try:
+        with open_file(file) as opened:
+            return _recorded(opened)
+    except Exception:  # a damaged file may raise anything inside uproot
+        return {}
+
+
 def _recorded(opened: File) -> dict[str, float]:
     """What the file says of itself: our metadata tree, or basf2's FileMetaData (release 09 on)."""
     if "metadata" in opened.tables:

@@ -17,6 +17,9 @@ from analysis.evaluate.stage import load_contents, load_ensembles, load_figures
 from analysis.figures.draw import load_list
 from analysis.inputs.findings import grouped, load_findings
 from analysis.inputs.fingerprint import local_fingerprint
+from analysis.limit.blinding import changed_after_unblinding
+from analysis.limit.limit_table import HEADS, SHOWN, limit_rows, notes, significant_lines
+from analysis.limit.stage import load_limits, shown_network
 from analysis.report.page import (
     bullets,
     details,
@@ -64,6 +67,7 @@ def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Datas
             "Cutflow",
             cutflow_table(run, luminosity_inv_fb=config.luminosity_inv_fb, samples=config.samples),
         ),
+        **_limits(run),
         "reach": ("Reach", reach_table(load_ensembles(run))),
         "figures": ("Figures", _figures(run)),
         "configuration": (
@@ -95,10 +99,15 @@ def outcome(run: RunFolder, config: Configuration) -> Outcome:
         notes={i: load_history(run, i)["notes"] for i in networks},
         fits=fits,
         lost=load_selection(run).lost,
-        findings=grouped(load_findings(run)),
+        findings=[*_changed(run, config), *grouped(load_findings(run))],
         left_out_gev=_left_out(run, config),
         contents=load_contents(run),
     )
+
+
+def _changed(run: RunFolder, config: Configuration) -> list[str]:
+    text = changed_after_unblinding(run, network=shown_network(run, config))
+    return [f"{text}."] if text else []
 
 
 def _left_out(run: RunFolder, config: Configuration) -> list[float]:
@@ -137,6 +146,27 @@ def _summary(summary: Summary) -> str:
     return "\n".join(parts)
 
 
+def _limits(run: RunFolder) -> dict[str, tuple[str, str]]:
+    """The section of the limits; nothing where no limit was found."""
+    if not run.limits.exists():
+        return {}
+    limits = load_limits(run)
+    told = [*significant_lines(limits), *notes(run, limits)]
+    short = max(1, len(limits.mass_gev) // SHOWN)
+    about = (
+        f"Upper limits at {100 * limits.level:g} % confidence ({limits.method}) for "
+        f"{limits.luminosity_inv_fb:g} fb⁻¹."
+    )
+    rows = limit_rows(limits)
+    content = [
+        paragraph(about),
+        table(HEADS, rows[::short]),
+        bullets(told) if told else "",
+        details(f"all {len(rows)} scan masses", table(HEADS, rows)),
+    ]
+    return {"limits": ("Limits", "\n".join(content))}
+
+
 def _figures(run: RunFolder) -> str:
     listed = load_list(run)
     drawn = "\n".join(figure(run.path, about, wide=about["stem"] in WIDE) for about in listed)
@@ -153,11 +183,16 @@ def _provenance(run: RunFolder, origin: dict[str, Any]) -> str:
         run.windows: "mass windows and fits",
         run.figures_of_merit_csv: "all figures of merit",
         run.figures_of_merit: "the same, with ensembles",
+        run.scan_csv: "window, efficiency and background at every scan mass",
+        run.limits_csv: "limits and p-values",
+        run.workspaces: "a pyhf workspace per scan mass",
+        run.hepdata / "submission.yaml": "tables for HEPData",
+        run.unblinding: "when data were seen after the cut",
         run.provenance: "inputs, versions, code",
         run.log: "log",
     }
     files = [
-        f"<li>{link(path.name, path.name)}: {text}</li>"
+        f"<li>{link(str(path.relative_to(run.path)), path.name)}: {text}</li>"
         for path, text in about.items()
         if path.exists()
     ]

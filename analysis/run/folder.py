@@ -4,6 +4,8 @@
     skim/ cutflow.json findings.json histograms.json .root      select
     windows.json networks/ batch_study/                         train
     models/ fom.json fom.csv processes.csv passing.parquet      evaluate: all folds with their cut
+    scan.json .csv limit.json .csv hepdata/ workspaces.zip      limit
+    unblinding.json                                             when data were first looked at
     plots/                                                      plot
     fresh/                                                      confirm
 
@@ -15,11 +17,12 @@ A lock keeps a second run out.
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from selection.errors import UserError
-from selection.whole_files import write_text
+from selection.whole_files import replacing, write_text
 
 MODEL_SUFFIX = ".safetensors"
 _NUMBERS = re.compile(r"-(\d+)(?:\.(\d+))?\.[a-z]+$")
@@ -151,6 +154,38 @@ class RunFolder:
         """What each sample leaves in each window."""
         return self.path / "processes.csv"
 
+    @property
+    def scan(self) -> Path:
+        """Window, efficiency and background per sample at every scan mass."""
+        return self.path / "scan.json"
+
+    @property
+    def scan_csv(self) -> Path:
+        return self.path / "scan.csv"
+
+    @property
+    def limits(self) -> Path:
+        return self.path / "limit.json"
+
+    @property
+    def limits_csv(self) -> Path:
+        return self.path / "limit.csv"
+
+    @property
+    def hepdata(self) -> Path:
+        """The folder of a submission to HEPData."""
+        return self.path / "hepdata"
+
+    @property
+    def workspaces(self) -> Path:
+        """A pyhf workspace per scan mass."""
+        return self.path / "workspaces.zip"
+
+    @property
+    def unblinding(self) -> Path:
+        """When data were looked at after the cut, and with which model."""
+        return self.path / "unblinding.json"
+
     def numbered_files(self) -> Iterator[tuple[int, int, Path]]:
         """All files of networks, with their number and fold (0 of a model)."""
         for folder in ("networks", "models"):
@@ -207,6 +242,14 @@ def write_json(path: Path, value: Any) -> None:
     """Sorted and indented: same content, same bytes."""
     plain = PLAIN.dump_python(value, mode="json")
     write_text(path, json.dumps(plain, indent=1, sort_keys=True, allow_nan=True) + "\n")
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows of equal keys, at least one."""
+    with replacing(path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def digest(*parts: Any) -> str:

@@ -42,4 +42,8 @@ SeedOption = Annotated[
     int | None, typer.Option(min=0, help="Seed of the first network (training.seed).")
 ]
 
+UnblindOption = Annotated[
+    bool, typer.Option("--unblind", help="Show and count data after the cut; this is recorded.")
+]
+
 CORES = os.cpu_count() or 1

@@ -9,6 +9,8 @@ QUICK = (
     "training.punzi.epochs=150",
     "training.bce.epochs=60",
     "plots.signal_masses_gev=[2, 4]",
+    "limit.unblind=true",
+    "limit.toys=2000",
 )
 
 
@@ -18,6 +20,7 @@ def evaluated(small_inputs, tmp_path_factory):
     from analysis.config.configuration import load
     from analysis.evaluate.stage import evaluate_networks
     from analysis.inputs.datasets import datasets
+    from analysis.limit.stage import find_limits
     from analysis.run.executors import Execution
     from analysis.run.folder import open_run
     from analysis.select.stage import select_events
@@ -37,6 +40,7 @@ def evaluated(small_inputs, tmp_path_factory):
         simulated = simulated_events(run, config, select_events(run, config, sets, execution))
         train_networks(run, config, simulated, execution)
         evaluate_networks(run, config, simulated, workers=1)
+        find_limits(run, config, simulated, sets)
     model = load_model(run.model("punzi", 0))
     score = model.score(simulated.table.features, model.fold_of(simulated.table.identity))
     assert 0.1 < (score >= 0.5).mean() < 0.9  # else nothing "after the cut" could be tested

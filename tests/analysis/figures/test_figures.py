@@ -31,6 +31,7 @@ from plots.learning import loss_evolution
 from plots.style import PROCESS_TEXT, Label, save
 
 EXPECTED = {
+    *("limit_cross_section", "p_values"),
     *("sigma_min", "figure_of_merit", "efficiency_background", "cuts"),
     *("recoil_mass", "recoil_mass_before", "recoil_mass_after"),
     *("recoil_mass2", "recoil_mass2_before", "recoil_mass2_after"),

@@ -1,0 +1,240 @@
+"""The scan: windows without holes, and what signal and background leave in each.
+
+    mass      m_0, m_1, ...: the peak moves by step_sigma widths from one to the next
+    signal    efficiency in the own window at every simulated mass, smoothed in between
+    background   rows of each sample in the window: effective number (sum w)^2 / sum w^2, weight of
+                 one sum w^2 / sum w; where none passes, that of its rows nearby before the cut
+
+Every event is judged by a network that was not trained on it (`passing.parquet`). The simulation is
+too small for a limit where one unseen row of each process would matter,
+
+    sum_p w_p / 3 > 0.2 sqrt(B + 1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from analysis.evaluate.passing import row_weight
+from analysis.run.folder import RunFolder, write_csv, write_json
+from limits.interpolation import smooth
+from limits.trials import elementary_intervals
+from models.results import Floats, Scan, from_json, to_json
+from models.sensitivity import PunziFormula, punzi_sensitivity
+from selection.errors import UserError
+from selection.resolution import WidthCurve
+from selection.table import IntArray
+from selection.windows import MassWindows, hypothesis_index, in_own_window
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
+    from analysis.train.stage import SimulatedEvents
+
+SMALL = 0.2  # of sqrt(B + 1), that unseen rows may add
+UNSEEN = 1 / 3  # rows of each process that may have been missed
+
+
+class ScanError(UserError):
+    """No scan can be made; the message says what is missing."""
+
+
+def scan_windows(
+    curve: WidthCurve, simulated: MassWindows, *, masses_gev: Floats | None, step_sigma: float
+) -> MassWindows:
+    """Windows of the scan, from the first to the last simulated mass."""
+    first, last = float(simulated.mass_gev[0]), float(simulated.mass_gev[-1])
+    if masses_gev is None:
+        masses = _by_widths(curve, first, last, step_sigma, squared=simulated.squared)
+    else:
+        masses = np.unique(masses_gev)
+        outside = masses[(masses < first) | (masses > last)]
+        if outside.size:
+            msg = (
+                f"limit.masses_gev: {outside[0]:g} GeV lies outside the simulated signal, "
+                f"{first:g} to {last:g} GeV; an efficiency cannot be guessed there"
+            )
+            raise ScanError(msg)
+    return MassWindows(masses, curve.sigma(masses), simulated.n_sigma, simulated.squared)
+
+
+def _by_widths(
+    curve: WidthCurve, first: float, last: float, step_sigma: float, *, squared: bool
+) -> Floats:
+    """Masses whose peaks lie step_sigma widths apart; the last interval may be shorter."""
+    masses = [first]
+    while masses[-1] < last:
+        m = masses[-1]
+        step = step_sigma * float(curve.sigma(np.array([m]))[0])
+        masses.append(float(np.sqrt(m**2 + step)) if squared else m + step)
+    return np.array([*masses[:-1], last])
+
+
+@dataclass(frozen=True)
+class Running:
+    """Events in order of the axis, with running sums of weights: any window is two look-ups."""
+
+    axis: Floats
+    sums: Floats  # (n + 1,) of w
+    squares: Floats  # (n + 1,) of w^2
+
+    def within(self, low: Floats, high: Floats) -> tuple[IntArray, Floats, Floats]:
+        """Rows, sum w and sum w^2 (n_windows,); edges are exclusive, as everywhere."""
+        a = np.searchsorted(self.axis, low, side="right")
+        b = np.maximum(np.searchsorted(self.axis, high, side="left"), a)
+        rows = b - a
+        some = rows > 0  # what is nothing is 0, not the rounding of a difference
+        return (
+            rows,
+            np.where(some, self.sums[b] - self.sums[a], 0),
+            np.where(some, self.squares[b] - self.squares[a], 0),
+        )
+
+
+def running(axis: Floats, weight: Floats) -> Running:
+    order = np.argsort(axis, kind="stable")
+    w = weight[order].astype(np.float64)
+    return Running(
+        axis[order], np.concatenate([[0], np.cumsum(w)]), np.concatenate([[0], np.cumsum(w**2)])
+    )
+
+
+def make_scan(
+    run: RunFolder,
+    config: Configuration,
+    simulated: SimulatedEvents,
+    windows: MassWindows,
+    *,
+    network: int,
+    luminosity_inv_fb: float,
+) -> Scan:
+    """Count what passes the single cut of one network in all windows of the scan."""
+    passing = passing_columns(run, network)
+    efficiency, error = _efficiency(passing, simulated.windows, windows)
+    table, folds = simulated.table, config.settings.folds
+    judged = (folds.of(table.identity) >= 0) & ~table.is_signal
+    scale = luminosity_inv_fb / config.luminosity_inv_fb
+    samples = tuple(
+        name for i, name in enumerate(table.sample_names) if (judged & (table.sample == i)).any()
+    )
+    of_all = scale / folds.judged_share
+    everything = running(table.axis[judged], table.weight[judged] * of_all)
+    _, total, total_squares = everything.within(windows.low, windows.high)
+    added = np.divide(total_squares, total, out=np.zeros(len(windows)), where=total > 0)
+
+    rows, events, squares, one = [], [], [], []
+    for name in samples:
+        own = judged & (table.sample == table.sample_names.index(name))
+        nearby = row_weight(table.axis[own], table.weight[own] * of_all, windows.peak)
+        of_sample = passing_of(passing, name, scale)
+        _, w, w2 = of_sample.within(windows.low, windows.high)
+        some = w > 0
+        rows.append(np.divide(w**2, w2, out=np.zeros(len(w)), where=some))
+        one.append(np.divide(w2, w, out=nearby, where=some))
+        events.append(w)
+        squares.append(w2)
+    background = np.sum(events, axis=0)
+    s = config.settings.sensitivity
+    formula = PunziFormula(luminosity_inv_fb, s.a, s.b, s.formula)
+    return Scan(
+        network=network,
+        luminosity_inv_fb=luminosity_inv_fb,
+        samples=samples,
+        mass_gev=windows.mass_gev,
+        low=windows.low,
+        high=windows.high,
+        efficiency=efficiency,
+        efficiency_error=error,
+        background=background,
+        background_error=np.sqrt(np.sum(squares, axis=0)),
+        added_background=added,
+        sigma_min_fb=punzi_sensitivity(efficiency, background + added, formula),
+        too_small=UNSEEN * np.sum(one, axis=0) > SMALL * np.sqrt(background + 1),
+        rows=np.array(rows),
+        events=np.array(events),
+        row_weight=np.array(one),
+    )
+
+
+def passing_of(passing: Mapping[str, Any], sample: str, scale: float) -> Running:
+    """What passes of a background."""
+    own = (passing["sample"] == sample) & np.isnan(passing["signal_mass_gev"])
+    return running(passing["axis"][own], passing["weight"][own] * scale)
+
+
+def interval_rows(run: RunFolder, config: Configuration, scan: Scan) -> tuple[Floats, Floats]:
+    """Rows and weight of a row (n_intervals, n_samples) between neighbouring edges of windows."""
+    edges = elementary_intervals(scan.low, scan.high)
+    passing = passing_columns(run, scan.network)
+    scale = scan.luminosity_inv_fb / config.luminosity_inv_fb
+    rows, one = [], []
+    for i, name in enumerate(scan.samples):
+        _, w, w2 = passing_of(passing, name, scale).within(edges[:-1], edges[1:])
+        middle = (scan.low + scan.high) / 2
+        nearby = np.interp((edges[1:] + edges[:-1]) / 2, middle, scan.row_weight[i])
+        rows.append(np.divide(w**2, w2, out=np.zeros(len(w)), where=w > 0))
+        one.append(np.divide(w2, w, out=nearby, where=w > 0))
+    return np.array(rows).T, np.array(one).T
+
+
+def passing_columns(run: RunFolder, network: int) -> dict[str, Any]:
+    """Columns of `passing.parquet`, for one network."""
+    table = pq.read_table(run.passing)
+    if table.num_columns == 0:
+        msg = (
+            "no network has a single cut that leaves signal at every mass, so nothing was kept to "
+            "count; set evaluation.single_cut to a number"
+        )
+        raise ScanError(msg)
+    own = table.filter(table["network"].to_numpy() == network)
+    return {name: own[name].to_numpy(zero_copy_only=False) for name in own.column_names}
+
+
+def _efficiency(
+    passing: Mapping[str, Any], simulated: MassWindows, scan: MassWindows
+) -> tuple[Floats, Floats]:
+    """Efficiency and its error at the scan masses, from those of the simulated ones."""
+    value, error = smooth(
+        scan.mass_gev, simulated.mass_gev, *simulated_efficiency(passing, simulated)
+    )
+    return np.maximum(value, 0), error
+
+
+def simulated_efficiency(passing: Mapping[str, Any], windows: MassWindows) -> tuple[Floats, Floats]:
+    """Efficiency of each simulated mass in its own window, and its error; of nothing, one event."""
+    mass = passing["signal_mass_gev"]
+    inside = in_own_window(windows, passing["axis"], mass)
+    own, w = hypothesis_index(windows, mass[inside]), passing["weight"][inside]
+    value: Floats = np.bincount(own, w, minlength=len(windows)).astype(np.float64)
+    square = np.bincount(own, w**2, minlength=len(windows))
+    one = float(w.max(initial=0.0)) or 1e-6
+    return value, np.sqrt(np.where(square > 0, square * np.clip(1 - value, 0.01, 1), one**2))
+
+
+def write_scan(run: RunFolder, scan: Scan) -> None:
+    write_json(run.scan, to_json(scan))
+    columns: dict[str, Floats] = {
+        name: getattr(scan, name)
+        for name in (
+            *("mass_gev", "low", "high", "efficiency", "efficiency_error"),
+            *("background", "background_error", "added_background", "sigma_min_fb", "too_small"),
+        )
+    }
+    for i, sample in enumerate(scan.samples):
+        columns[f"rows_{sample}"] = scan.rows[i]
+        columns[f"events_{sample}"] = scan.events[i]
+        columns[f"error_{sample}"] = scan.events[i] / np.sqrt(np.maximum(scan.rows[i], 1e-300))
+        columns[f"row_weight_{sample}"] = scan.row_weight[i]
+    plain = [v.tolist() for v in columns.values()]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+    write_csv(run.scan_csv, rows)
+
+
+def load_scan(run: RunFolder) -> Scan:
+    found: Scan = from_json(json.loads(run.scan.read_text()))
+    return found
