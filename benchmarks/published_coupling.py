@@ -59,8 +59,6 @@ def picture(mass: np.ndarray, ours: dict[float, dict[str, np.ndarray]], path: Pa
     for (luminosity, found), colour in zip(ours.items(), (BLUE, RED), strict=True):
         band = {"color": colour, "alpha": 0.25, "linewidth": 0}
         ax.fill_between(mass, found["minus1"], found["plus1"], **band)
-            mass, found["minus1"], found["plus1"], color=colour, alpha=0.25, linewidth=0
-        )
         ax.plot(mass, found["mean"], color=colour, label=rf"expected, {luminosity:g} fb$^{{-1}}$")
     style = {"linestyle": "", "markersize": 3, "markeredgecolor": "black", "markeredgewidth": 0.4}
     ax.plot(*FIRST.T, marker="o", color=BLUE, label=r"published, 0.276 fb$^{-1}$", **style)
