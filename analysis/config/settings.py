@@ -26,6 +26,7 @@ from models.training.settings import (
 from selection.table import Folds
 
 _BCE, _PUNZI = DEFAULT.stages
+_WIDEST = 4096  # neurons in a layer of a network (models/layers.py)
 
 
 class _Section(BaseModel):
@@ -73,14 +74,17 @@ class TrainingSection(_Section):
     """The networks and how they are trained."""
 
     networks: int = Field(1, gt=0, le=1000, description="networks in the ensemble")
-    seed: int = Field(1, ge=0, lt=2**31, description="network i starts from seed + i")
+    seed: int = Field(1, ge=0, lt=2**31, description="network i begins with seed + i * seeds")
+    seeds: int = Field(
+        1, ge=1, le=100, description="trainings per network and fold: their mean before the sigmoid"
+    )
     folds: int = Field(
         5, ge=1, le=20, description="networks per seed: each judges the share it is not trained on"
     )
     validation_fraction: float = Field(
         0.2, gt=0, lt=1, description="share of events held out, with one fold"
     )
-    hidden: tuple[Annotated[int, Field(gt=0, le=4096)], ...] = Field(
+    hidden: tuple[Annotated[int, Field(gt=0, le=_WIDEST)], ...] = Field(
         DEFAULT.hidden, min_length=1, max_length=10
     )
     log_loss: bool = Field(
@@ -129,6 +133,13 @@ class Settings(_Section):
     @model_validator(mode="after")
     def _fits_the_training_loop(self) -> Settings:
         self.training_settings()
+        widest = self.training.seeds * max(self.training.hidden)
+        if widest > _WIDEST:
+            msg = (
+                f"training.seeds x the widest of training.hidden is {widest}; a mean over seeds is "
+                f"one network with at most {_WIDEST} neurons in a layer"
+            )
+            raise ValueError(msg)
         return self
 
     @property

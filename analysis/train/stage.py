@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -20,6 +19,7 @@ from analysis.run.provenance import provenance
 from analysis.select.index import load_inputs
 from analysis.select.skim import read_table
 from analysis.terminal.console import progress
+from analysis.train.outcome import left_out_seeds
 from analysis.train.windows import fit_windows, load_windows, save_windows
 from models.trained import Conditions, from_network, save_model
 from models.training.ensemble import Member, train_ensemble
@@ -131,7 +131,7 @@ def train_networks(
         raise TrainError(msg)
     code = code_digest("analysis.train")
     stamps = [digest([p.fingerprint for p in pair], asdict(settings), code) for pair in sets]
-    numbers = {section.seed + i: i for i in range(section.networks)}
+    numbers = {section.seed + j: j for j in range(section.networks * section.seeds)}
     members = [Member(seed, fold) for seed in numbers for fold in range(section.folds)]
 
     def place(member: Member) -> tuple[str, str]:
@@ -149,7 +149,11 @@ def train_networks(
         files = _save(run, config, simulated, result, place=(number, member.fold), origin=origin)
         run.finish(*place(member), files)
         log.info(
-            "network %d, fold %d (seed %d): %s", number, member.fold, member.seed, result.status
+            "network %d, fold %d (seed %d): %s",
+            number // section.seeds,
+            member.fold,
+            member.seed,
+            result.status,
         )
 
     if missing:
@@ -169,10 +173,14 @@ def train_networks(
                 checkpoints=run.checkpoints,
                 client=client,
             )
+    for texts in left_out_seeds(run, section).values():
+        for text in texts:
+            log.warning("left out of the mean over seeds: %s", text)
     kept = {*(s.name for s in settings.stages), "history"}
     for number, fold, path in run.numbered_files():  # of an earlier, larger ensemble
+        count = section.networks * (1 if path.parent == run.models else section.seeds)
         stem = path.name.rpartition("-")[0].replace("net", "punzi")
-        if number >= section.networks or fold >= section.folds or stem not in kept:
+        if number >= count or fold >= section.folds or stem not in kept:
             path.unlink()
 
 
@@ -254,23 +262,3 @@ def _history(result: TrainedNetworks, luminosity_inv_fb: float) -> dict[str, Any
         "losses": [loss.text for loss in losses],
         "history": {name: column.tolist() for name, column in vars(result.history).items()},
     }
-
-
-def load_history(run: RunFolder, network: int, fold: int = 0) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(run.history(network, fold).read_text())
-    return content
-
-
-def failed_networks(run: RunFolder, networks: Sequence[int], folds: int) -> dict[int, list[str]]:
-    """Networks with a fold whose training failed, with the reasons.
-
-    Such a network leaves the averages as a whole: its sums over folds would mix good and bad.
-    """
-    failed: dict[int, list[str]] = {}
-    for i in networks:
-        for fold in range(folds):
-            about = load_history(run, i, fold)
-            if about["status"] == "failed":
-                where = f"fold {fold} (seed {about['seed']}): " if folds > 1 else ""
-                failed.setdefault(i, []).extend(f"{where}{reason}" for reason in about["reasons"])
-    return failed
