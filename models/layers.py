@@ -12,14 +12,20 @@ are rounded to float32 like all others; the mean of one network is that network,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
 from models.scoring import Float32s
 from selection.table import FloatArray
+
+if TYPE_CHECKING:
+    from models.network import PunziNet
 
 WIDEST = 4096  # neurons in a layer
 
@@ -96,3 +102,59 @@ def _side_by_side(weights: Sequence[Float32s], of_inputs: bool) -> Float32s:
     for w, (row, column) in zip(weights, np.cumsum(shapes, axis=0) - shapes, strict=True):
         joined[row : row + w.shape[0], column : column + w.shape[1]] = w
     return joined
+
+
+def layers_of(network: PunziNet) -> Layers:
+    """Of a trained torch network."""
+    state = {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
+    n_layers = len(network.hidden) + 1
+    return Layers(
+        weights=tuple(state[f"layers.{i}.weight"].copy() for i in range(n_layers)),
+        biases=tuple(state[f"layers.{i}.bias"].copy() for i in range(n_layers)),
+        feature_min=state["feature_min"].copy(),
+        feature_max=state["feature_max"].copy(),
+    )
+
+
+def layer_arrays(network: Layers, prefix: str = "") -> Arrays:
+    """The arrays of a network by the names they have in a file."""
+    arrays: Arrays = {}
+    for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        arrays |= {f"{prefix}layers.{i}.weight": weight, f"{prefix}layers.{i}.bias": bias}
+    edges = {"feature_min": network.feature_min, "feature_max": network.feature_max}
+    return arrays | {f"{prefix}{name}": edge for name, edge in edges.items()}
+
+
+def layers_from(arrays: Arrays, n_layers: int, prefix: str = "") -> Layers:
+    """The network that `layer_arrays` names; KeyError or ValueError if something is wrong."""
+    at = [f"{prefix}layers.{i}" for i in range(n_layers)]
+    return Layers(
+        weights=tuple(array_of(arrays, f"{name}.weight", np.float32, 2) for name in at),
+        biases=tuple(array_of(arrays, f"{name}.bias", np.float32) for name in at),
+        feature_min=array_of(arrays, f"{prefix}feature_min", np.float32),
+        feature_max=array_of(arrays, f"{prefix}feature_max", np.float32),
+    )
+
+
+def array_of(arrays: Arrays, name: str, kind: type[Any], n_dim: int = 1) -> npt.NDArray[Any]:
+    """An array of a file, of the kind it must be."""
+    found = arrays[name]
+    if found.dtype != kind or found.ndim != n_dim:
+        msg = f"{name} is {found.dtype} with shape {found.shape}"
+        raise ValueError(msg)
+    return found
+
+
+def save_layers(network: Layers, path: Path, about: Mapping[str, Any]) -> None:
+    """A network that is no model of a search, such as one for comparison; all or nothing."""
+    write_model_file(path, {"n_layers": len(network.weights), **about}, layer_arrays(network))
+
+
+def load_layers(path: Path) -> Layers:
+    """What `save_layers` wrote."""
+    content, arrays = read_model_file(path)
+    try:
+        return layers_from(arrays, content["n_layers"])
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"{path} is not a usable network: {error}. Train again."
+        raise ModelFileError(msg) from error

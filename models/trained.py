@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from models.layers import Layers
+from models.layers import Layers, array_of, layer_arrays, layers_from, layers_of
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
 from models.scoring import Float32s, Floats, network_logits, network_scores, passes
 from selection.definition import search_from
@@ -164,16 +164,8 @@ def from_network(
     conditions: Conditions,
 ) -> TrainedModel:
     """The model of a trained torch network."""
-    state = {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
-    n_layers = len(network.hidden) + 1
-    layers = Layers(
-        weights=tuple(state[f"layers.{i}.weight"].copy() for i in range(n_layers)),
-        biases=tuple(state[f"layers.{i}.bias"].copy() for i in range(n_layers)),
-        feature_min=state["feature_min"].copy(),
-        feature_max=state["feature_max"].copy(),
-    )
     return TrainedModel(
-        networks=(layers,),
+        networks=(layers_of(network),),
         windows=windows,
         trained=np.asarray(trained, dtype=np.bool_),
         conditions=conditions,
@@ -234,10 +226,7 @@ def _arrays(model: TrainedModel) -> Arrays:
         "windows.trained": model.trained,
     }
     for k, network in enumerate(model.networks):
-        for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
-            arrays |= {f"fold.{k}.layers.{i}.weight": weight, f"fold.{k}.layers.{i}.bias": bias}
-        arrays |= {f"fold.{k}.feature_min": network.feature_min,
-                   f"fold.{k}.feature_max": network.feature_max}  # fmt: skip
+        arrays |= layer_arrays(network, f"fold.{k}.")
     return arrays
 
 
@@ -262,29 +251,13 @@ def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
         msg = f"{len(arrays)} arrays found where {n_folds} folds of {n_layers} layers have {wanted}"
         raise ValueError(msg)
 
-    def array(name: str, kind: type[Any], n_dim: int = 1) -> npt.NDArray[Any]:
-        found = arrays[name]
-        if found.dtype != kind or found.ndim != n_dim:
-            msg = f"{name} is {found.dtype} with shape {found.shape}"
-            raise ValueError(msg)
-        return found
-
-    def layers(k: int) -> Layers:
-        at = [f"fold.{k}.layers.{i}" for i in range(n_layers)]
-        return Layers(
-            weights=tuple(array(f"{name}.weight", np.float32, 2) for name in at),
-            biases=tuple(array(f"{name}.bias", np.float32) for name in at),
-            feature_min=array(f"fold.{k}.feature_min", np.float32),
-            feature_max=array(f"fold.{k}.feature_max", np.float32),
-        )
-
-    mass, sigma = (array(f"windows.{n}", np.float64) for n in ("mass_gev", "sigma"))
+    mass, sigma = (array_of(arrays, f"windows.{n}", np.float64) for n in ("mass_gev", "sigma"))
     return TrainedModel(
-        networks=tuple(layers(k) for k in range(n_folds)),
+        networks=tuple(layers_from(arrays, n_layers, f"fold.{k}.") for k in range(n_folds)),
         windows=MassWindows(
             mass, sigma, float(content["window_n_sigma"]), bool(content["window_squared"])
         ),
-        trained=array("windows.trained", np.bool_),
+        trained=array_of(arrays, "windows.trained", np.bool_),
         conditions=_conditions(content["conditions"]),
         search=_search(content),
     )

@@ -99,6 +99,9 @@ class TrainingSection(_Section):
     bce_equal_budget: bool = Field(
         True, description="train the BCE net on, with the budget of the Punzi stage, to compare"
     )
+    bce_mass: bool = Field(
+        False, description="train a BCE net with the mass as an input, to compare"
+    )
     bce: StageSettings = _stage(_BCE)
     punzi: StageSettings = _stage(_PUNZI)
 
@@ -110,6 +113,9 @@ class EvaluationSettings(_Section):
         0.5, description="one cut for all masses, or the one with the smallest mean sigma_min"
     )
     xgboost: bool = Field(False, description="train XGBoost for comparison (extra `baselines`)")
+    rectangular_cuts: bool = Field(
+        False, description="best rectangular cuts on the features of each mass, for comparison"
+    )
 
 
 class PlotSettings(_Section):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.evaluate.baselines import Compared, baseline_figures, mass_network_files
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.evaluate.networks import Name, network_files, network_model, trained_networks
 from analysis.evaluate.passing import passing_events, window_contents, write_passing
@@ -28,11 +29,10 @@ from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_json
 from analysis.terminal import console
 from analysis.train.outcome import failed_networks
-from analysis.train.stage import SimulatedEvents, split_sets
+from analysis.train.stage import SimulatedEvents
 from models.evaluation.comparison import of_curve
 from models.evaluation.figures_of_merit import (
     Quoting,
-    SplitEvents,
     figures_of_merit,
     over_networks,
     split_events,
@@ -65,6 +65,7 @@ def evaluate_networks(
     section = settings.training
     networks = list(trained_networks(run, section))
     files = [path for name in networks for path in network_files(run, section, name)]
+    files += mass_network_files(run, config)
     stamp = digest(
         [content_digest(path) for path in files],
         (section.networks, section.seeds),  # the same files make other networks
@@ -88,46 +89,28 @@ def evaluate_networks(
         threads=workers,
     )
     models = {name: network_model(run, section, name) for name in networks}
-    figures = tuple(_all_figures(models, config, simulated, splits, quoting, workers=workers))
+    compared = Compared(run, config, simulated, splits, quoting)
+    figures = (*_network_figures(models, compared), *baseline_figures(compared))
     saved = [_save_with_quoted_cut(run, name, model, figures) for name, model in models.items()]
     failed = failed_networks(run, section)
     passing = passing_events(run, config, simulated, figures)
     write_figures(run, figures, failed, window_contents(simulated, passing))
     write_passing(run, simulated.table, passing)
     outputs = [run.figures_of_merit, run.figures_of_merit_csv, run.processes, run.passing, *saved]
+    outputs += [run.rectangular_cuts] * settings.evaluation.rectangular_cuts
     run.finish("evaluate", stamp, outputs)
     return figures
 
 
-def _all_figures(
-    models: Mapping[Name, TrainedModel],
-    config: Configuration,
-    simulated: SimulatedEvents,
-    splits: Sequence[SplitEvents],
-    quoting: Quoting,
-    *,
-    workers: int,
-) -> Iterator[FigureOfMerit]:
-    features, settings = simulated.table.features, config.settings
+def _network_figures(models: Mapping[Name, TrainedModel], c: Compared) -> Iterator[FigureOfMerit]:
+    features, splits = c.simulated.table.features, c.splits
     with console.progress("evaluate", len(models)) as advance:
         for name, model in models.items():
             scores = [model.of_fold(k).score(features) for k in range(len(splits))]
             yield from figures_of_merit(
-                splits, scores, classifier=name[0], network=name[1], quoting=quoting
+                splits, scores, classifier=name[0], network=name[1], quoting=c.quoting
             )
             advance()
-    if settings.evaluation.xgboost:
-        from models.evaluation.baselines import train_boosted_trees
-
-        log.info("evaluate: training XGBoost for comparison, %d folds", len(splits))
-        scores = []
-        for fold in range(len(splits)):
-            train, _ = split_sets(config, simulated, fold=fold)
-            trees = train_boosted_trees(train, seed=settings.training.seed, threads=workers)
-            scores.append(trees.scores(features))
-        yield from figures_of_merit(
-            splits, scores, classifier="xgboost", network=0, quoting=quoting
-        )
 
 
 def _save_with_quoted_cut(

@@ -12,10 +12,14 @@ import numpy as np
 from analysis.figures.run_results import Drawing, RunResults
 from models.evaluation.comparison import (
     BCE_BEST,
+    BOXES_BEST,
     EQUAL_BEST,
+    MASS_BEST,
+    MASS_SINGLE,
     PUNZI_BEST,
     PUNZI_SINGLE,
     TREES_BEST,
+    WITHOUT_NETWORKS,
 )
 from models.evaluation.maps import decision_boundary, score_maps
 from models.results import CHOSEN_ON_TRAINING, CLASSIFIER_TEXT, ScoreMap, to_rows
@@ -26,7 +30,10 @@ from plots.score_map import score_map
 from plots.sketch import network_sketch
 from selection.masses import one_of
 
-CURVES = (BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
+CURVES = (
+    *(BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST),
+    *(MASS_BEST, MASS_SINGLE, BOXES_BEST),  # where they are asked for
+)
 
 
 def reaches(m: RunResults) -> Iterator[Drawing]:
@@ -73,7 +80,7 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
         "The best cut of the BCE net depends on the mass. That of the Punzi-net jumps because its "
         "events lie near 0 and 1: what is between changes little, so one cut serves all. "
         f"{on_what}",
-        cuts_by_mass([c for c in curves if c.classifier != "xgboost"], label=m.label),
+        cuts_by_mass([c for c in curves if c.classifier not in WITHOUT_NETWORKS], label=m.label),
         rows,
     )
 

@@ -4,6 +4,7 @@
     skim/ cutflow.json findings.json histograms.json .root      select
     windows.json networks/ batch_study/                         train
     models/ fom.json fom.csv processes.csv passing.parquet      evaluate: all folds with their cut
+    rectangular_cuts.csv                                        evaluate, if asked for
     plots/                                                      plot
     fresh/                                                      confirm
 
@@ -155,6 +156,11 @@ class RunFolder:
     def processes(self) -> Path:
         """What each sample leaves in each window."""
         return self.path / "processes.csv"
+
+    @property
+    def rectangular_cuts(self) -> Path:
+        """The boxes of every fold and mass, where they are asked for."""
+        return self.path / "rectangular_cuts.csv"
 
     def numbered_files(self) -> Iterator[tuple[int, int, Path]]:
         """All files of networks, with their number and fold (0 of a model)."""
