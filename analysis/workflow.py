@@ -164,11 +164,9 @@ def show_comparison(run: RunFolder, failed: dict[int, list[str]], *, events: str
 
 
 def _failed(run: RunFolder, config: Configuration) -> dict[int, list[str]]:
-    from analysis.train.stage import failed_networks
+    from analysis.train.outcome import failed_networks
 
-    return failed_networks(
-        run, range(config.settings.training.networks), config.settings.training.folds
-    )
+    return failed_networks(run, config.settings.training)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,6 @@ the file.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,9 @@ def export_onnx(model: TrainedModel, path: Path | str) -> list[Path]:
     whole = Path(path)
     write_bytes(whole, onnx_model(model).SerializeToString())
     written = [whole]
-    for k, network in enumerate(model.networks if model.n_folds > 1 else ()):
+    for k in range(model.n_folds if model.n_folds > 1 else 0):
         written.append(fold_path(whole, k))
-        write_bytes(
-            written[-1], onnx_model(replace(model, networks=(network,))).SerializeToString()
-        )
+        write_bytes(written[-1], onnx_model(model.of_fold(k)).SerializeToString())
     return written
 
 

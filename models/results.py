@@ -27,7 +27,9 @@ CLASSIFIER_TEXT = {
     "punzi": "Punzi-net",
     "bce": "BCE net (paper)",
     "bce_equal": "BCE net (equal)",
+    "bce_mass": "BCE net (mass)",
     "xgboost": "XGBoost",
+    "rectangular": "Rectangular cuts",
 }
 SELECTION_TEXT = {
     CHOSEN_ON_TRAINING: "best cut per mass",
@@ -57,7 +59,7 @@ class FigureOfMerit:
     Errors are those of the simulation's size.
     """
 
-    classifier: str  # "punzi", "bce", "xgboost", ...
+    classifier: str  # "punzi", "bce", "xgboost", ...: a name of CLASSIFIER_TEXT
     network: int  # number within the ensemble
     selection: str  # one of the three names above
     quoted_on: str  # "validation" or "training"

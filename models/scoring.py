@@ -166,7 +166,7 @@ def _forward(
                     if i == 0:
                         for e in range(_BLOCK):  # always whole blocks: loops of fixed length
                             t[e] = c + w0 * a0[e] + w1 * a1[e] + w2 * a2[e] + w3 * a3[e]
-                    else:
+                    elif not (w0 == 0 and w1 == 0 and w2 == 0 and w3 == 0):  # of another seed
                         for e in range(_BLOCK):
                             t[e] += w0 * a0[e] + w1 * a1[e] + w2 * a2[e] + w3 * a3[e]
                 if squash or layer < len(weights) - 1:

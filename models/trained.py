@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from models.layers import Layers, array_of, layer_arrays, layers_from, layers_of
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
 from models.scoring import Float32s, Floats, network_logits, network_scores, passes
 from selection.definition import search_from
@@ -32,9 +33,14 @@ from selection.windows import MassWindows
 if TYPE_CHECKING:
     from models.network import PunziNet
 
-__all__ = ["ModelFileError", "TrainedModel", "from_network", "load_model", "save_model"]
-
-_WIDEST = 4096
+__all__ = [
+    "Layers",
+    "ModelFileError",
+    "TrainedModel",
+    "from_network",
+    "load_model",
+    "save_model",
+]
 
 
 @dataclass(frozen=True)
@@ -61,42 +67,6 @@ class Conditions:
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
-    """One network with its scaling; checks itself."""
-
-    weights: tuple[Float32s, ...]  # (n_out, n_in) per layer
-    biases: tuple[Float32s, ...]  # (n_out,) per layer
-    feature_min: Float32s  # (n_features,)
-    feature_max: Float32s
-
-    def __post_init__(self) -> None:
-        n_in = len(self.feature_min)
-        if self.feature_min.shape != (n_in,) or self.feature_max.shape != (n_in,):
-            msg = f"the scaling has shapes {self.feature_min.shape}, {self.feature_max.shape}"
-            raise ValueError(msg)
-        if not self.weights or len(self.weights) != len(self.biases):
-            msg = f"{len(self.weights)} weight matrices and {len(self.biases)} bias vectors"
-            raise ValueError(msg)
-        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            n_out = 1 if i == len(self.weights) - 1 else len(bias)
-            if weight.shape != (n_out, n_in) or bias.shape != (n_out,) or not 0 < n_out <= _WIDEST:
-                msg = f"layer {i} has shapes {weight.shape}, {bias.shape}; expected {n_in} inputs"
-                raise ValueError(msg)
-            n_in = n_out
-        numbers = (self.feature_min, self.feature_max, *self.weights, *self.biases)
-        if not all(np.isfinite(a).all() for a in numbers):
-            msg = "weights, biases and scaling must be finite; the training diverged"
-            raise ValueError(msg)
-        if not (self.feature_min < self.feature_max).all():
-            msg = f"the scaling is empty: min {self.feature_min}, max {self.feature_max}"
-            raise ValueError(msg)
-
-    @property
-    def parts(self) -> tuple[Sequence[FloatArray], Sequence[FloatArray], FloatArray, FloatArray]:
-        return self.weights, self.biases, self.feature_min, self.feature_max
-
-
-@dataclass(frozen=True, eq=False)
 class TrainedModel:
     """The networks of all folds with their windows and conditions; checks itself.
 
@@ -104,7 +74,7 @@ class TrainedModel:
     the function whose efficiency and background are quoted is the one that is applied.
     """
 
-    networks: tuple[Layers, ...]  # one per fold
+    networks: tuple[Layers, ...]  # one per fold; of several seeds: their mean (models/layers.py)
     windows: MassWindows  # of all masses
     trained: npt.NDArray[np.bool_]  # (n_windows,) was the mass used in training?
     conditions: Conditions
@@ -131,6 +101,10 @@ class TrainedModel:
     @property
     def n_folds(self) -> int:
         return len(self.networks)
+
+    def of_fold(self, fold: int) -> TrainedModel:
+        """The network of one fold alone, for events of any fold."""
+        return replace(self, networks=(self.networks[fold],))
 
     @property
     def cut(self) -> float:
@@ -190,16 +164,8 @@ def from_network(
     conditions: Conditions,
 ) -> TrainedModel:
     """The model of a trained torch network."""
-    state = {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
-    n_layers = len(network.hidden) + 1
-    layers = Layers(
-        weights=tuple(state[f"layers.{i}.weight"].copy() for i in range(n_layers)),
-        biases=tuple(state[f"layers.{i}.bias"].copy() for i in range(n_layers)),
-        feature_min=state["feature_min"].copy(),
-        feature_max=state["feature_max"].copy(),
-    )
     return TrainedModel(
-        networks=(layers,),
+        networks=(layers_of(network),),
         windows=windows,
         trained=np.asarray(trained, dtype=np.bool_),
         conditions=conditions,
@@ -260,10 +226,7 @@ def _arrays(model: TrainedModel) -> Arrays:
         "windows.trained": model.trained,
     }
     for k, network in enumerate(model.networks):
-        for i, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
-            arrays |= {f"fold.{k}.layers.{i}.weight": weight, f"fold.{k}.layers.{i}.bias": bias}
-        arrays |= {f"fold.{k}.feature_min": network.feature_min,
-                   f"fold.{k}.feature_max": network.feature_max}  # fmt: skip
+        arrays |= layer_arrays(network, f"fold.{k}.")
     return arrays
 
 
@@ -288,29 +251,13 @@ def _model(content: Mapping[str, Any], arrays: Arrays) -> TrainedModel:
         msg = f"{len(arrays)} arrays found where {n_folds} folds of {n_layers} layers have {wanted}"
         raise ValueError(msg)
 
-    def array(name: str, kind: type[Any], n_dim: int = 1) -> npt.NDArray[Any]:
-        found = arrays[name]
-        if found.dtype != kind or found.ndim != n_dim:
-            msg = f"{name} is {found.dtype} with shape {found.shape}"
-            raise ValueError(msg)
-        return found
-
-    def layers(k: int) -> Layers:
-        at = [f"fold.{k}.layers.{i}" for i in range(n_layers)]
-        return Layers(
-            weights=tuple(array(f"{name}.weight", np.float32, 2) for name in at),
-            biases=tuple(array(f"{name}.bias", np.float32) for name in at),
-            feature_min=array(f"fold.{k}.feature_min", np.float32),
-            feature_max=array(f"fold.{k}.feature_max", np.float32),
-        )
-
-    mass, sigma = (array(f"windows.{n}", np.float64) for n in ("mass_gev", "sigma"))
+    mass, sigma = (array_of(arrays, f"windows.{n}", np.float64) for n in ("mass_gev", "sigma"))
     return TrainedModel(
-        networks=tuple(layers(k) for k in range(n_folds)),
+        networks=tuple(layers_from(arrays, n_layers, f"fold.{k}.") for k in range(n_folds)),
         windows=MassWindows(
             mass, sigma, float(content["window_n_sigma"]), bool(content["window_squared"])
         ),
-        trained=array("windows.trained", np.bool_),
+        trained=array_of(arrays, "windows.trained", np.bool_),
         conditions=_conditions(content["conditions"]),
         search=_search(content),
     )

@@ -24,10 +24,13 @@ from matplotlib.lines import Line2D
 from models.results import CLASSIFIER_TEXT, EnsembleFigureOfMerit
 from plots.style import (
     BLUE,
+    BROWN,
     CYCLE,
+    DARK_ORANGE,
     ORANGE,
     PURPLE,
     RED,
+    SAND,
     SLATE,
     Label,
     headroom,
@@ -55,6 +58,9 @@ COLOUR = {
     ("punzi", "maximum_achievable"): PURPLE,
     ("xgboost", "best_cut"): ORANGE,
     ("bce_equal", "best_cut"): PURPLE,
+    ("bce_mass", "best_cut"): BROWN,
+    ("bce_mass", "single_cut"): DARK_ORANGE,
+    ("rectangular", "best_cut"): SAND,
 }
 ERROR = {"sigma_min_fb": "sigma_min_error_fb", "fom_inv_fb": "fom_error_inv_fb"}
 MC_ERROR = {"sigma_min_fb": "sigma_min_mc_error_fb", "fom_inv_fb": "fom_mc_error_inv_fb"}
@@ -102,7 +108,7 @@ def reach(
                 _draw(axes[1, 0], curve, value / below, error / below, colour)
                 _arrows(axes[1, 0], curve, value / below, colour)
     logarithmic_y(main)
-    headroom(main, 0.24)
+    headroom(main, _legend_room(curves, 0.24))
     main.set_ylabel(QUANTITY_TEXT[quantity])
     main.legend(handles=_handles(curves), **LEGEND)
     put_label(main, label)
@@ -131,7 +137,7 @@ def cuts_by_mass(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Fi
     for i, curve in enumerate(curves):
         _draw(ax, curve, curve.cut, curve.cut_error, _colour(curve, i))
     ax.set_ylim(-0.03, 1.03)
-    headroom(ax, 0.22)
+    headroom(ax, _legend_room(curves, 0.22))
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
     ax.set_ylabel(QUANTITY_TEXT["cut"])
     ax.set_xlabel(label.words.mass_text)
@@ -155,13 +161,19 @@ def _two_panels(
             )
         ax.set_ylabel(QUANTITY_TEXT[name])
     axes[0, 0].set_ylim(bottom=0)
-    headroom(axes[0, 0], 0.30)
+    headroom(axes[0, 0], _legend_room(curves, 0.30))
     if log_second and any((c.background > 0).any() for c in curves):
         logarithmic_y(axes[1, 0])
     axes[0, 0].legend(handles=_handles(curves), **LEGEND)
     put_label(axes[0, 0], label)
     axes[1, 0].set_xlabel(label.words.mass_text)
     return figure
+
+
+def _legend_room(curves: Sequence[EnsembleFigureOfMerit], of_four_rows: float) -> float:
+    """Share of the panel that the legend needs; more than four rows need more."""
+    rows = -(-(len(curves) + 2) // 2)  # two columns; two entries are for the markers
+    return of_four_rows * max(rows, 4) / 4
 
 
 def _colour(curve: EnsembleFigureOfMerit, index: int) -> str:

@@ -28,6 +28,7 @@ from models.training.settings import (
 from selection.table import Folds
 
 _BCE, _PUNZI = DEFAULT.stages
+_WIDEST = 4096  # neurons in a layer of a network (models/layers.py)
 
 
 class _Section(BaseModel):
@@ -75,14 +76,17 @@ class TrainingSection(_Section):
     """The networks and how they are trained."""
 
     networks: int = Field(1, gt=0, le=1000, description="networks in the ensemble")
-    seed: int = Field(1, ge=0, lt=2**31, description="network i starts from seed + i")
+    seed: int = Field(1, ge=0, lt=2**31, description="network i begins with seed + i * seeds")
+    seeds: int = Field(
+        1, ge=1, le=100, description="trainings per network and fold: their mean before the sigmoid"
+    )
     folds: int = Field(
         5, ge=1, le=20, description="networks per seed: each judges the share it is not trained on"
     )
     validation_fraction: float = Field(
         0.2, gt=0, lt=1, description="share of events held out, with one fold"
     )
-    hidden: tuple[Annotated[int, Field(gt=0, le=4096)], ...] = Field(
+    hidden: tuple[Annotated[int, Field(gt=0, le=_WIDEST)], ...] = Field(
         DEFAULT.hidden, min_length=1, max_length=10
     )
     log_loss: bool = Field(
@@ -97,6 +101,9 @@ class TrainingSection(_Section):
     bce_equal_budget: bool = Field(
         True, description="train the BCE net on, with the budget of the Punzi stage, to compare"
     )
+    bce_mass: bool = Field(
+        False, description="train a BCE net with the mass as an input, to compare"
+    )
     bce: StageSettings = _stage(_BCE)
     punzi: StageSettings = _stage(_PUNZI)
 
@@ -108,6 +115,9 @@ class EvaluationSettings(_Section):
         0.5, description="one cut for all masses, or the one with the smallest mean sigma_min"
     )
     xgboost: bool = Field(False, description="train XGBoost for comparison (extra `baselines`)")
+    rectangular_cuts: bool = Field(
+        False, description="best rectangular cuts on the features of each mass, for comparison"
+    )
 
 
 class CouplingSettings(_Section):
@@ -179,6 +189,13 @@ class Settings(_Section):
     @model_validator(mode="after")
     def _fits_the_training_loop(self) -> Settings:
         self.training_settings()
+        widest = self.training.seeds * max(self.training.hidden)
+        if widest > _WIDEST:
+            msg = (
+                f"training.seeds x the widest of training.hidden is {widest}; a mean over seeds is "
+                f"one network with at most {_WIDEST} neurons in a layer"
+            )
+            raise ValueError(msg)
         return self
 
     @property

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.evaluate.stage import load_figures, write_figures
+from analysis.evaluate.stage import load_failed, load_figures, write_figures
 from analysis.inputs.findings import SAME_EVENTS
 from analysis.run.folder import RunError, RunFolder
 from analysis.select.index import load_selection
 from analysis.select.selected import contents, thinning
 from analysis.terminal.console import progress
-from analysis.train.stage import failed_networks, simulated_table
+from analysis.train.stage import simulated_table
 from analysis.train.windows import load_windows
 from models.evaluation.figures_of_merit import Quoting, SplitEvents, quote
 from models.evaluation.window_events import window_events
@@ -90,7 +90,7 @@ def confirm(
             score = load_model(path).score(table.features, fold)
             own = [f for f in chosen if (f.classifier, f.network) == (classifier, i)]
             figures += _quoted(splits, score, own, quoting)
-    failed = failed_networks(run, sorted({f.network for f in figures}), len(splits))
+    failed = load_failed(run)
     write_figures(fresh, figures, failed, ())
     return failed
 

@@ -13,23 +13,25 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from analysis.evaluate.baselines import Compared, baseline_figures, mass_network_files
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
+from analysis.evaluate.networks import Name, network_files, network_model, trained_networks
 from analysis.evaluate.passing import passing_events, window_contents, write_passing
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_csv, write_json
 from analysis.terminal import console
-from analysis.train.stage import SimulatedEvents, failed_networks, split_sets
+from analysis.train.outcome import failed_networks
+from analysis.train.stage import SimulatedEvents
 from models.evaluation.comparison import of_curve
 from models.evaluation.figures_of_merit import (
     Quoting,
-    SplitEvents,
     figures_of_merit,
     over_networks,
     split_events,
@@ -45,15 +47,12 @@ from models.results import (
     to_rows,
 )
 from models.sensitivity import PunziFormula
-from models.trained import joined_folds, load_model, save_model, with_cut
+from models.trained import TrainedModel, save_model, with_cut
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
-    from analysis.config.settings import Settings
 
 log = logging.getLogger(__name__)
-
-NETWORKS = ("punzi", "bce", "bce_equal")
 
 
 def evaluate_networks(
@@ -61,9 +60,13 @@ def evaluate_networks(
 ) -> tuple[FigureOfMerit, ...]:
     """Bring fom.json, fom.csv and the models up to date; all figures of merit."""
     settings = config.settings
-    networks = list(_networks(run, settings))
+    section = settings.training
+    networks = list(trained_networks(run, section))
+    files = [path for name in networks for path in network_files(run, section, name)]
+    files += mass_network_files(run, config)
     stamp = digest(
-        [content_digest(path) for name in networks for path in _fold_files(run, settings, name)],
+        [content_digest(path) for path in files],
+        (section.networks, section.seeds),  # the same files make other networks
         simulated.fingerprint,
         settings.evaluation,
         settings.sensitivity,
@@ -83,68 +86,33 @@ def evaluate_networks(
         single_cut=None if cut == "optimal" else cut,
         threads=workers,
     )
-    figures = tuple(_all_figures(run, config, simulated, splits, quoting, workers=workers))
-    section = settings.training
-    failed = failed_networks(run, range(section.networks), section.folds)
-    models = [_save_with_quoted_cut(run, settings, name, figures) for name in networks]
+    models = {name: network_model(run, section, name) for name in networks}
+    compared = Compared(run, config, simulated, splits, quoting)
+    figures = (*_network_figures(models, compared), *baseline_figures(compared))
+    saved = [_save_with_quoted_cut(run, name, model, figures) for name, model in models.items()]
+    failed = failed_networks(run, section)
     passing = passing_events(run, config, simulated, figures)
     write_figures(run, figures, failed, window_contents(simulated, passing))
     write_passing(run, simulated.table, passing)
-    outputs = [run.figures_of_merit, run.figures_of_merit_csv, run.processes, run.passing, *models]
+    outputs = [run.figures_of_merit, run.figures_of_merit_csv, run.processes, run.passing, *saved]
+    outputs += [run.rectangular_cuts] * settings.evaluation.rectangular_cuts
     run.finish("evaluate", stamp, outputs)
     return figures
 
 
-Name = tuple[str, int]  # classifier and number of a network
-
-
-def _networks(run: RunFolder, settings: Settings) -> Iterator[Name]:
-    """Every trained network, Punzi-nets first."""
-    for classifier in NETWORKS:
-        for i in range(settings.training.networks):
-            if all(path.exists() for path in _fold_files(run, settings, (classifier, i))):
-                yield classifier, i
-
-
-def _fold_files(run: RunFolder, settings: Settings, name: Name) -> list[Path]:
-    return [run.network(*name, fold) for fold in range(settings.training.folds)]
-
-
-def _all_figures(
-    run: RunFolder,
-    config: Configuration,
-    simulated: SimulatedEvents,
-    splits: Sequence[SplitEvents],
-    quoting: Quoting,
-    *,
-    workers: int,
-) -> Iterator[FigureOfMerit]:
-    features, settings = simulated.table.features, config.settings
-    names = list(_networks(run, settings))
-    with console.progress("evaluate", len(names)) as advance:
-        for name in names:
-            files = _fold_files(run, settings, name)
-            scores = [load_model(file).score(features) for file in files]
+def _network_figures(models: Mapping[Name, TrainedModel], c: Compared) -> Iterator[FigureOfMerit]:
+    features, splits = c.simulated.table.features, c.splits
+    with console.progress("evaluate", len(models)) as advance:
+        for name, model in models.items():
+            scores = [model.of_fold(k).score(features) for k in range(len(splits))]
             yield from figures_of_merit(
-                splits, scores, classifier=name[0], network=name[1], quoting=quoting
+                splits, scores, classifier=name[0], network=name[1], quoting=c.quoting
             )
             advance()
-    if settings.evaluation.xgboost:
-        from models.evaluation.baselines import train_boosted_trees
-
-        log.info("evaluate: training XGBoost for comparison, %d folds", len(splits))
-        scores = []
-        for fold in range(len(splits)):
-            train, _ = split_sets(config, simulated, fold=fold)
-            trees = train_boosted_trees(train, seed=settings.training.seed, threads=workers)
-            scores.append(trees.scores(features))
-        yield from figures_of_merit(
-            splits, scores, classifier="xgboost", network=0, quoting=quoting
-        )
 
 
 def _save_with_quoted_cut(
-    run: RunFolder, settings: Settings, name: Name, figures: Sequence[FigureOfMerit]
+    run: RunFolder, name: Name, model: TrainedModel, figures: Sequence[FigureOfMerit]
 ) -> Path:
     """The model of one network, all folds; without a cut where no single cut sees every mass."""
     classifier, number = name
@@ -152,8 +120,7 @@ def _save_with_quoted_cut(
     cut = float(next(f for f in quoted if f.network == number).cut[0])
     if np.isnan(cut):
         log.warning("no single cut leaves signal at every mass: %s has no cut", run.model(*name))
-    folds = joined_folds([load_model(file) for file in _fold_files(run, settings, name)])
-    save_model(with_cut(folds, None if np.isnan(cut) else cut), run.model(*name))
+    save_model(with_cut(model, None if np.isnan(cut) else cut), run.model(*name))
     return run.model(*name)
 
 
@@ -201,6 +168,11 @@ def load_figures(run: RunFolder) -> tuple[FigureOfMerit, ...]:
 
 def load_ensembles(run: RunFolder) -> tuple[EnsembleFigureOfMerit, ...]:
     return tuple(from_json(r) for r in _content(run.figures_of_merit)["ensembles"])
+
+
+def load_failed(run: RunFolder) -> dict[int, list[str]]:
+    """Networks that failed, with the reasons, as they were when the run was evaluated."""
+    return {int(i): why for i, why in _content(run.figures_of_merit)["failed_networks"].items()}
 
 
 def load_contents(run: RunFolder) -> tuple[WindowContent, ...]:

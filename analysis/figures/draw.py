@@ -165,9 +165,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
 
 
 def _stamp(run: RunFolder, config: Configuration) -> str:
-    files = shown_files(run, config.settings.training.networks)
     return digest(
-        [content_digest(path) for path in files],
+        [content_digest(path) for path in shown_files(run)],
         config.settings.plots,
         config.settings.limit,
         config.definition.plain(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hist
 import numpy as np
@@ -19,7 +19,7 @@ from numba_stats import crystalball, norm
 
 from analysis.run.folder import RunFolder
 from analysis.select.histograms import quantity_axes, quantity_values
-from analysis.train.stage import load_history
+from analysis.train.outcome import load_history
 from models.results import Floats, LossHistory, PeakFit, WidthsByMass, from_json
 from models.training.history import History
 from plots.spectrum import SignalOverlay
@@ -28,6 +28,9 @@ from selection.resolution import TAIL_POWER, WIDTH_RATIO, WidthCurve, WidthFit, 
 from selection.search import PublishedWidths, Search
 from selection.table import BoolArray, EventTable
 from selection.windows import MassWindows
+
+if TYPE_CHECKING:
+    from analysis.config.settings import TrainingSection
 
 
 def nearest_masses(wanted_gev: Sequence[float], masses_gev: Floats) -> tuple[float, ...]:
@@ -145,11 +148,12 @@ def widths_record(fits: Sequence[WidthFit], curve: WidthCurve, search: Search) -
     )
 
 
-def loss_histories(run: RunFolder, networks: int) -> dict[str, list[LossHistory]]:
-    """Stage -> history of the first fold of each network; a stage without epochs is left out."""
+def loss_histories(run: RunFolder, section: TrainingSection) -> dict[str, list[LossHistory]]:
+    """Stage -> history of the first fold of each training; a stage without epochs is left out."""
     found: dict[str, list[LossHistory]] = {}
-    for i in range(networks):
-        about = load_history(run, i)
+    for j in range(section.networks * section.seeds):
+        about = load_history(run, j)
+        of_seed = f", seed {about['seed']}" if section.seeds > 1 else ""
         columns = {name: np.array(column, float) for name, column in about["history"].items()}
         history = History(**columns)
         for number, (stage, loss) in enumerate(zip(about["stages"], about["losses"], strict=True)):
@@ -157,7 +161,7 @@ def loss_histories(run: RunFolder, networks: int) -> dict[str, list[LossHistory]
             if len(rows) > 1:
                 record = LossHistory(
                     stage=stage,
-                    label=f"network {i}",
+                    label=f"network {j // section.seeds}{of_seed}",
                     loss_name=loss,
                     epoch=rows.epoch.astype(np.float64),
                     training=rows.train_loss,

@@ -12,10 +12,14 @@ import numpy as np
 from analysis.figures.run_results import Drawing, RunResults
 from models.evaluation.comparison import (
     BCE_BEST,
+    BOXES_BEST,
     EQUAL_BEST,
+    MASS_BEST,
+    MASS_SINGLE,
     PUNZI_BEST,
     PUNZI_SINGLE,
     TREES_BEST,
+    WITHOUT_NETWORKS,
 )
 from models.evaluation.maps import decision_boundary, score_maps
 from models.results import CHOSEN_ON_TRAINING, CLASSIFIER_TEXT, ScoreMap, to_rows
@@ -26,7 +30,10 @@ from plots.score_map import score_map
 from plots.sketch import network_sketch
 from selection.masses import one_of
 
-CURVES = (BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
+CURVES = (
+    *(BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST),
+    *(MASS_BEST, MASS_SINGLE, BOXES_BEST),  # where they are asked for
+)
 
 
 def reaches(m: RunResults) -> Iterator[Drawing]:
@@ -73,7 +80,7 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
         "The best cut of the BCE net depends on the mass. That of the Punzi-net jumps because its "
         "events lie near 0 and 1: what is between changes little, so one cut serves all. "
         f"{on_what}",
-        cuts_by_mass([c for c in curves if c.classifier != "xgboost"], label=m.label),
+        cuts_by_mass([c for c in curves if c.classifier not in WITHOUT_NETWORKS], label=m.label),
         rows,
     )
 
@@ -122,7 +129,7 @@ def learning(m: RunResults) -> Iterator[Drawing]:
         yield Drawing(
             "loss",
             "Evolution of the loss",
-            "Both stages of the training, one line per network; always the loss of all events at "
+            "Both stages of the training, one line per seed; always the loss of all events at "
             "once, never of a batch.",
             loss_evolution(bce, punzi, label=replace(m.label, luminosity_inv_fb=None)),
             [row for history in (*bce, *punzi) for row in to_rows(history)],
@@ -143,6 +150,7 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
     chosen = one_of(table.signal_mass_gev, m.masses_gev)
     texts = {f.name: f.axis_text for f in m.search.features}
     first_fold = ", first fold," if model.n_folds > 1 else ""
+    first_seed = ", first seed" if m.config.settings.training.seeds > 1 else ""
     if chosen.any():
         found = decision_boundary(model, table, m.masses_gev, free=model.features[:3], n_grid=32)
         record = replace(found, cut=m.single_cut)
@@ -165,18 +173,18 @@ def feature_space(m: RunResults) -> Iterator[Drawing]:
         )
     layers: list[dict[str, Any]] = [
         {"layer": i, "output": j, "input": k, "weight": float(w[j, k])}
-        for i, w in enumerate(model.networks[0].weights)
+        for i, w in enumerate(m.sketched.weights)
         for j, k in np.ndindex(*w.shape)
     ]
     yield Drawing(
         "network",
         "The network",
-        f"Punzi-net {m.network}{first_fold}. Red weights pull towards signal, blue ones away; "
-        "thickness is relative to the largest weight of the layer.",
+        f"Punzi-net {m.network}{first_fold.rstrip(',')}{first_seed}. Red weights pull towards "
+        "signal, blue ones away; thickness is relative to the largest weight of the layer.",
         network_sketch(
             [f.label for f in m.search.features],
-            [len(b) for b in model.networks[0].biases[:-1]],
-            weights=list(model.networks[0].weights),
+            [len(b) for b in m.sketched.biases[:-1]],
+            weights=list(m.sketched.weights),
         ),
         layers,
     )

@@ -27,10 +27,12 @@ from analysis.limit.blinding import data_are_shown
 from analysis.limit.stage import load_limits
 from analysis.run.folder import RunFolder
 from analysis.select.recorded import data_events, data_luminosity_inv_fb
-from analysis.train.stage import SimulatedEvents, failed_networks
+from analysis.train.outcome import averaged, failed_networks
+from analysis.train.stage import SimulatedEvents
 from analysis.train.windows import load_fits
 from models.evaluation.comparison import PUNZI_SINGLE, of_curve
 from models.evaluation.maps import MapBins
+from models.layers import Layers
 from models.results import (
     Curve,
     EnsembleFigureOfMerit,
@@ -72,6 +74,7 @@ class RunResults:
     data: EventTable | None
     models: Mapping[str, TrainedModel]  # classifier -> the network that is shown
     network: int  # its number
+    sketched: Layers  # its first seed and fold
     figures: Sequence[FigureOfMerit]
     means: Sequence[EnsembleFigureOfMerit]
     fits: Sequence[WidthFit]
@@ -148,9 +151,10 @@ class RunResults:
 
 def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvents) -> RunResults:
     """Read everything; the stages before must be complete."""
-    networks = range(config.settings.training.networks)
-    failed = failed_networks(run, networks, config.settings.training.folds)
-    network = next((i for i in networks if i not in failed), 0)
+    section = config.settings.training
+    failed = failed_networks(run, section)
+    network = next((i for i in range(section.networks) if i not in failed), 0)
+    first = averaged(run, network, 0, section)[0]
     paths = {c: run.model(c, network) for c in ("punzi", "bce")}  # those of the maps
     fits, curve = load_fits(run.windows)
     plots = config.settings.plots
@@ -160,11 +164,12 @@ def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvent
         data=data_events(run, config),
         models={c: load_model(path) for c, path in paths.items() if path.exists()},
         network=network,
+        sketched=load_model(run.network("punzi", first, 0)).networks[0],
         figures=load_figures(run),
         means=load_ensembles(run),
         fits=fits,
         curve=curve,
-        histories=loss_histories(run, len(networks)),
+        histories=loss_histories(run, section),
         batch_study=batch_study_histories(run),
         limits=load_limits(run) if run.limits.exists() else None,
         label=Label(
@@ -196,9 +201,9 @@ def drawable(text: str) -> str:
     return text
 
 
-def shown_files(run: RunFolder, networks: int) -> list[Path]:
-    """Files that decide what the figures show."""
-    of_networks = [path for number, _, path in run.numbered_files() if number < networks]
+def shown_files(run: RunFolder) -> list[Path]:
+    """Files that decide what the figures show; the training leaves none of a larger ensemble."""
+    of_networks = [path for _, _, path in run.numbered_files()]
     return [
         *(run.figures_of_merit, run.windows, run.cutflow, run.skim_index),
         *(path for path in (run.limits, run.unblinding) if path.exists()),

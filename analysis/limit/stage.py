@@ -31,7 +31,8 @@ from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_csv, write_json
 from analysis.select.index import load_inputs
 from analysis.select.recorded import data_events, data_luminosity_inv_fb
-from analysis.train.stage import SimulatedEvents, failed_networks
+from analysis.train.outcome import failed_networks
+from analysis.train.stage import SimulatedEvents
 from analysis.train.windows import load_fits
 from limits.expectation import Expectation
 from limits.significance import best_signal, local_p_values, significance
@@ -97,7 +98,7 @@ def find_limits(
 def shown_network(run: RunFolder, config: Configuration) -> int:
     """The first whose training did not fail, or 0: the one of the figures."""
     section = config.settings.training
-    failed = failed_networks(run, range(section.networks), section.folds)
+    failed = failed_networks(run, section)
     return next((i for i in range(section.networks) if i not in failed), 0)
 
 

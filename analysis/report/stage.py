@@ -35,7 +35,7 @@ from analysis.report.tables import cutflow_table, reach_table
 from analysis.run.folder import RunFolder, write_json
 from analysis.run.provenance import provenance
 from analysis.select.index import load_selection
-from analysis.train.stage import failed_networks, load_history
+from analysis.train.outcome import failed_networks, remarks
 from analysis.train.windows import load_fits
 from selection.errors import UserError
 from selection.whole_files import write_text
@@ -89,14 +89,14 @@ def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Datas
 
 def outcome(run: RunFolder, config: Configuration) -> Outcome:
     """The results of a run that its summary is drawn from."""
-    networks = range(config.settings.training.networks)
+    section = config.settings.training
     fits, _ = load_fits(run.windows)
     return Outcome(
         figures=load_figures(run),
         means=load_ensembles(run),
-        failed=failed_networks(run, networks, config.settings.training.folds),
-        networks=len(networks),
-        notes={i: load_history(run, i)["notes"] for i in networks},
+        failed=failed_networks(run, section),
+        networks=section.networks,
+        notes=remarks(run, section),
         fits=fits,
         lost=load_selection(run).lost,
         findings=[*_changed(run, config), *grouped(load_findings(run))],

@@ -17,7 +17,10 @@ from analysis.select.index import load_selection
 from analysis.select.selected import sample_sizes
 from models.evaluation.comparison import (
     BCE_BEST,
+    BOXES_BEST,
     EQUAL_BEST,
+    MASS_BEST,
+    MASS_SINGLE,
     PUNZI_BEST,
     PUNZI_SINGLE,
     TREES_BEST,
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
     from analysis.config.samples import Sample
 
 EVERY = 5  # masses of the short table
-COLUMNS = (BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST)
+COLUMNS = (
+    *(BCE_BEST, EQUAL_BEST, PUNZI_BEST, PUNZI_SINGLE, TREES_BEST),
+    *(MASS_BEST, MASS_SINGLE, BOXES_BEST),  # where they are asked for
+)
 
 
 def cutflow_table(

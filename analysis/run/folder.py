@@ -4,6 +4,7 @@
     skim/ cutflow.json findings.json histograms.json .root      select
     windows.json networks/ batch_study/                         train
     models/ fom.json fom.csv processes.csv passing.parquet      evaluate: all folds with their cut
+    rectangular_cuts.csv                                        evaluate, if asked for
     scan.json .csv limit.json .csv hepdata/ workspaces.zip      limit
     unblinding.json                                             when data were first looked at
     plots/                                                      plot
@@ -133,16 +134,21 @@ class RunFolder:
         """The folder of a fresh sample's own selection and figures of merit."""
         return self.path / "fresh"
 
-    def network(self, classifier: str, number: int, fold: int) -> Path:
-        """A network of one fold as it was trained, without a cut."""
-        return self.path / "networks" / model_name(classifier, number, fold)
+    def network(self, classifier: str, training: int, fold: int) -> Path:
+        """What one training (analysis/train/outcome.py) of one fold left, without a cut."""
+        return self.path / "networks" / model_name(classifier, training, fold)
+
+    @property
+    def models(self) -> Path:
+        """The folder of the models, numbered as the networks of the ensemble."""
+        return self.path / "models"
 
     def model(self, classifier: str, number: int) -> Path:
         """All folds with the cut that is quoted: what `apply` and `export` take."""
-        return self.path / "models" / model_name(classifier, number)
+        return self.models / model_name(classifier, number)
 
-    def history(self, number: int, fold: int) -> Path:
-        return self.path / "networks" / f"history-{number:02d}.{fold}.json"
+    def history(self, training: int, fold: int) -> Path:
+        return self.path / "networks" / f"history-{training:02d}.{fold}.json"
 
     @property
     def passing(self) -> Path:
@@ -185,6 +191,11 @@ class RunFolder:
     def unblinding(self) -> Path:
         """When data were looked at after the cut, and with which model."""
         return self.path / "unblinding.json"
+
+    @property
+    def rectangular_cuts(self) -> Path:
+        """The boxes of every fold and mass, where they are asked for."""
+        return self.path / "rectangular_cuts.csv"
 
     def numbered_files(self) -> Iterator[tuple[int, int, Path]]:
         """All files of networks, with their number and fold (0 of a model)."""

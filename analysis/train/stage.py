@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.run.code import code_digest
 from analysis.run.executors import dask_client
-from analysis.run.folder import RunFolder, digest, write_json
+from analysis.run.folder import RunFolder, digest
 from analysis.run.provenance import provenance
 from analysis.select.index import load_inputs
 from analysis.select.skim import read_table
 from analysis.terminal.console import progress
+from analysis.train.outcome import left_out_seeds
+from analysis.train.recipes import Recipe, save_mass_network, save_networks
 from analysis.train.windows import fit_windows, load_windows, save_windows
-from models.trained import Conditions, from_network, save_model
+from models.mass_input import with_mass
 from models.training.ensemble import Member, train_ensemble
 from models.training.loop import Progress, TrainedNetworks
-from models.training.losses import loss_of
+from models.training.settings import BCE_MASS, with_mass_input
 from models.training.training_set import TrainingSet, training_sets
 from selection.errors import UserError
 from selection.table import EventTable
@@ -32,7 +33,7 @@ from selection.windows import MassWindows, hypothesis_index
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
-    from analysis.config.settings import WindowSettings
+    from analysis.config.settings import TrainingSection, WindowSettings
     from analysis.run.executors import Execution
     from analysis.select.index import Selection
 
@@ -129,63 +130,86 @@ def train_networks(
     if weights is not None and len(weights) != n_masses:
         msg = f"training.hypothesis_weights has {len(weights)} values for {n_masses} masses"
         raise TrainError(msg)
+    inputs = {"training_sets": [pair[0].fingerprint for pair in sets], "files": load_inputs(run)}
+    origin = provenance(config.model_dump(mode="json"), inputs)
+    save = partial(save_networks, run, config, simulated, origin)
+    _train(run, section, Recipe("train", sets, settings, save), execution)
+    if section.bce_mass:
+        windows = simulated.windows.take(simulated.trained)
+        told = replace(simulated, table=with_mass(simulated.table, windows, seed=section.seed))
+        sets = [split_sets(config, told, fold=k) for k in range(section.folds)]
+        keep = partial(save_mass_network, run)
+        recipe = Recipe("train-mass", sets, with_mass_input(settings), keep)
+        _train(run, section, recipe, execution)
+    for texts in left_out_seeds(run, section).values():
+        for text in texts:
+            log.warning("left out of the mean over seeds: %s", text)
+    kept = {"history", *(s.name for s in settings.stages), *([BCE_MASS] * section.bce_mass)}
+    for number, fold, path in run.numbered_files():  # of an earlier, larger ensemble
+        count = section.networks * (1 if path.parent == run.models else section.seeds)
+        stem = path.name.rpartition("-")[0].replace("net", "punzi")
+        if number >= count or fold >= section.folds or stem not in kept:
+            path.unlink()
+
+
+def _train(run: RunFolder, section: TrainingSection, recipe: Recipe, execution: Execution) -> None:
+    """The trainings of a recipe that are missing or out of date."""
+    sets, settings = recipe.sets, recipe.settings
     code = code_digest("analysis.train")
     stamps = [digest([p.fingerprint for p in pair], asdict(settings), code) for pair in sets]
-    numbers = {section.seed + i: i for i in range(section.networks)}
+    numbers = {section.seed + j: j for j in range(section.networks * section.seeds)}
     members = [Member(seed, fold) for seed in numbers for fold in range(section.folds)]
 
     def place(member: Member) -> tuple[str, str]:
         """Name and stamp of its training."""
-        name = f"train-{numbers[member.seed]:02d}.{member.fold}"
+        name = f"{recipe.name}-{numbers[member.seed]:02d}.{member.fold}"
         return name, f"{stamps[member.fold]}{member.seed}"
 
     missing = [member for member in members if not run.is_current(*place(member))]
-    _describe(sets, len(missing), len(members))
-    inputs = {"training_sets": [pair[0].fingerprint for pair in sets], "files": load_inputs(run)}
-    origin = provenance(config.model_dump(mode="json"), inputs)
+    _describe(recipe, len(missing), len(members))
 
     def finished(member: Member, result: TrainedNetworks) -> None:
         number = numbers[member.seed]
-        files = _save(run, config, simulated, result, place=(number, member.fold), origin=origin)
-        run.finish(*place(member), files)
+        run.finish(*place(member), recipe.save(result, (number, member.fold)))
         log.info(
-            "network %d, fold %d (seed %d): %s", number, member.fold, member.seed, result.status
+            "network %d, fold %d (seed %d): %s",
+            number // section.seeds,
+            member.fold,
+            member.seed,
+            result.status,
         )
 
-    if missing:
-        total = len(missing) * sum(stage.epochs for stage in settings.stages)
-        on_dask = dask_client(workers=execution.workers, cluster=execution.cluster)
-        with (
-            progress("train", total) as advance,
-            on_dask if execution.executor == "dask" else nullcontext() as client,
-        ):
-            train_ensemble(
-                sets,
-                settings,
-                members=missing,
-                workers=execution.workers,
-                finished=finished,
-                progress=_epoch_reporter(advance),
-                checkpoints=run.checkpoints,
-                client=client,
-            )
-    kept = {*(s.name for s in settings.stages), "history"}
-    for number, fold, path in run.numbered_files():  # of an earlier, larger ensemble
-        stem = path.name.rpartition("-")[0].replace("net", "punzi")
-        if number >= section.networks or fold >= section.folds or stem not in kept:
-            path.unlink()
+    if not missing:
+        return
+    total = len(missing) * sum(stage.epochs for stage in settings.stages)
+    on_dask = dask_client(workers=execution.workers, cluster=execution.cluster)
+    with (
+        progress(recipe.name, total) as advance,
+        on_dask if execution.executor == "dask" else nullcontext() as client,
+    ):
+        train_ensemble(
+            sets,
+            settings,
+            members=missing,
+            workers=execution.workers,
+            finished=finished,
+            progress=_epoch_reporter(advance),
+            checkpoints=run.checkpoints,
+            client=client,
+        )
 
 
-def _describe(sets: Sequence[tuple[TrainingSet, TrainingSet]], missing: int, networks: int) -> None:
-    train, judged = sets[0]
+def _describe(recipe: Recipe, missing: int, networks: int) -> None:
+    train, judged = recipe.sets[0]
     log.info(
-        "train: %d events (%d signal) at %d masses, %d judged, in each of %d folds; %d of %d "
+        "%s: %d events (%d signal) at %d masses, %d judged, in each of %d folds; %d of %d "
         "networks to train",
+        recipe.name,
         len(train),
         int(train.group_start[train.n_masses]),
         train.n_masses,
         len(judged),
-        len(sets),
+        len(recipe.sets),
         missing,
         networks,
     )
@@ -201,76 +225,3 @@ def _epoch_reporter(advance: Callable[..., None]) -> Callable[[Member, Progress]
         )
 
     return report
-
-
-def _save(
-    run: RunFolder,
-    config: Configuration,
-    simulated: SimulatedEvents,
-    result: TrainedNetworks,
-    *,
-    place: tuple[int, int],
-    origin: dict[str, Any],
-) -> list[Path]:
-    """The network after each stage, and the history; all or, after an interrupt, none.
-
-    They have no cut yet: choosing and quoting it is the business of the evaluation.
-    """
-    files = []
-    for classifier, net in result.after.items():
-        conditions = Conditions(
-            classifier=classifier,
-            cut=None,
-            sqrt_s_gev=config.beams.sqrt_s_gev,
-            luminosity_inv_fb=config.luminosity_inv_fb,
-            beams=asdict(config.beams),
-            training={"settings": asdict(result.settings), "seed": result.seed},
-            provenance=origin,
-            candidates=config.candidates,
-        )
-        path = run.network(classifier, *place)
-        model = from_network(
-            net,
-            search=config.definition,
-            windows=simulated.windows,
-            trained=simulated.trained,
-            conditions=conditions,
-        )
-        save_model(model, path)
-        files.append(path)
-    write_json(run.history(*place), _history(result, config.luminosity_inv_fb))
-    return [*files, run.history(*place)]
-
-
-def _history(result: TrainedNetworks, luminosity_inv_fb: float) -> dict[str, Any]:
-    stages = result.settings.stages
-    losses = [loss_of(s, result.settings, luminosity_inv_fb=luminosity_inv_fb) for s in stages]
-    return {
-        "seed": result.seed,
-        "status": result.status,
-        "reasons": result.reasons,
-        "notes": result.notes,
-        "stages": [stage.name for stage in stages],
-        "losses": [loss.text for loss in losses],
-        "history": {name: column.tolist() for name, column in vars(result.history).items()},
-    }
-
-
-def load_history(run: RunFolder, network: int, fold: int = 0) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(run.history(network, fold).read_text())
-    return content
-
-
-def failed_networks(run: RunFolder, networks: Sequence[int], folds: int) -> dict[int, list[str]]:
-    """Networks with a fold whose training failed, with the reasons.
-
-    Such a network leaves the averages as a whole: its sums over folds would mix good and bad.
-    """
-    failed: dict[int, list[str]] = {}
-    for i in networks:
-        for fold in range(folds):
-            about = load_history(run, i, fold)
-            if about["status"] == "failed":
-                where = f"fold {fold} (seed {about['seed']}): " if folds > 1 else ""
-                failed.setdefault(i, []).extend(f"{where}{reason}" for reason in about["reasons"])
-    return failed

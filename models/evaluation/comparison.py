@@ -32,12 +32,19 @@ BCE_SINGLE: Curve = ("bce", ONE_FOR_ALL)
 BCE_BEST: Curve = ("bce", CHOSEN_ON_TRAINING)
 TREES_BEST: Curve = ("xgboost", CHOSEN_ON_TRAINING)
 EQUAL_BEST: Curve = ("bce_equal", CHOSEN_ON_TRAINING)
+MASS_SINGLE: Curve = ("bce_mass", ONE_FOR_ALL)
+MASS_BEST: Curve = ("bce_mass", CHOSEN_ON_TRAINING)
+BOXES_BEST: Curve = ("rectangular", CHOSEN_ON_TRAINING)
 COMPARED = (
     (PUNZI_SINGLE, BCE_BEST),
     (PUNZI_SINGLE, EQUAL_BEST),
+    (PUNZI_SINGLE, MASS_BEST),
+    (PUNZI_SINGLE, MASS_SINGLE),
     (PUNZI_SINGLE, TREES_BEST),
+    (PUNZI_SINGLE, BOXES_BEST),
     (BCE_SINGLE, BCE_BEST),
 )
+WITHOUT_NETWORKS = ("xgboost", "rectangular")  # one for all networks
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Comparison:
 
 def compare(figures: Sequence[FigureOfMerit], failed: Sequence[int] = ()) -> Comparison | None:
     """All of it, geometric means over masses and the networks that did not fail; None without."""
-    good = [f for f in figures if f.classifier == "xgboost" or f.network not in failed]
+    good = [f for f in figures if f.classifier in WITHOUT_NETWORKS or f.network not in failed]
     punzi, bce = of_curve(good, PUNZI_SINGLE), of_curve(good, BCE_BEST)
     if not punzi:
         return None

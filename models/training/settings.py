@@ -16,7 +16,8 @@ from typing import Literal, get_args
 from models.sensitivity import FormulaName, PunziFormula
 
 LossName = Literal["bce", "punzi"]
-BCE, PUNZI, BCE_EQUAL = "bce", "punzi", "bce_equal"  # names of stages and of what they leave
+BCE, PUNZI = "bce", "punzi"  # names of stages and of what they leave
+BCE_EQUAL, BCE_MASS = "bce_equal", "bce_mass"  # for comparison
 Batching = Literal["random", "stratified"]
 Optimizer = Literal["sgd", "adam"]
 Schedule = Literal["constant", "plateau", "cosine"]
@@ -156,6 +157,12 @@ def with_equal_budget(settings: TrainingSettings) -> TrainingSettings:
     punzi = next(stage for stage in settings.stages if stage.name == PUNZI)
     equal = replace(punzi, name=BCE_EQUAL, loss="bce", begins_with=BCE)
     return replace(settings, stages=(*settings.stages, equal))
+
+
+def with_mass_input(settings: TrainingSettings) -> TrainingSettings:
+    """For events with the mass as an input: the BCE stage, then BCE with the Punzi budget."""
+    bce, punzi = (next(s for s in settings.stages if s.name == name) for name in (BCE, PUNZI))
+    return replace(settings, stages=(bce, replace(punzi, name=BCE_MASS, loss="bce")))
 
 
 PRESETS: dict[str, TrainingSettings] = {

@@ -9,7 +9,7 @@ import pytest
 from analysis.config.configuration import load
 from analysis.evaluate.stage import ensembles, evaluate_networks, load_ensembles, load_figures
 from analysis.run.folder import RunFolder
-from analysis.train.stage import failed_networks
+from analysis.train.outcome import failed_networks
 from models.evaluation.comparison import BCE_SINGLE, PUNZI_SINGLE, TREES_BEST, of_curve
 
 
@@ -49,8 +49,8 @@ def test_the_table_holds_every_number_of_the_records(evaluated):
 
 
 def test_means_are_over_the_networks_of_one_curve(evaluated):
-    run, _, _, _ = evaluated
-    figures, failed = load_figures(run), failed_networks(run, (0, 1), 2)
+    run, config, _, _ = evaluated
+    figures, failed = load_figures(run), failed_networks(run, config.settings.training)
     means = {(m.classifier, m.selection, m.quoted_on): m for m in load_ensembles(run)}
     for curve in (PUNZI_SINGLE, BCE_SINGLE):
         mean, networks = means[(*curve, "validation")], of_curve(figures, curve)

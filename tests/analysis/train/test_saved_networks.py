@@ -5,7 +5,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from analysis.train.stage import load_history, split_sets
+from analysis.train.outcome import load_history
+from analysis.train.stage import split_sets
 from analysis.train.windows import load_fits, load_windows
 from models.trained import load_model
 
