@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from limits.asymptotic import asymptotic_limits
 from limits.expectation import Expectation
 from limits.significance import best_signal, local_p_values
 from limits.trials import elementary_intervals, interval_spans, scan_toys
@@ -111,10 +112,12 @@ def main() -> None:
     work: dict[str, Callable[[], object]] = {
         "expected limits and bands, observed limits": limits,
         "flat-prior limits": lambda: bayesian_limits(b, data),
+        "asymptotic limits and bands": lambda: asymptotic_limits(b, data),
         "p0 and best signal": lambda: (local_p_values(b, data), best_signal(b, data)),
         f"{options.toys} toy scans": lambda: toys(options.toys),
     }
     limits()  # compiles
+    asymptotic_limits(b, data)
     toys(1)
     print(f"{options.masses} masses, {b.mean.min():.2g} to {b.mean.max():.3g} events expected")
     taken = {name: seconds(call) for name, call in work.items()}

@@ -31,7 +31,7 @@ FEW = 2.0  # clusters expected in an interval, below which they are drawn one by
 BIG, LOG_BIG = 1e50, math.log(1e50)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_normal_nodes(
     kappa: float, curvature: float, step: float, z_max: float
 ) -> tuple[Floats, Floats]:
@@ -50,7 +50,7 @@ def log_normal_nodes(
     return scale, omega
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def normalisation_nodes(k: float, w: float, kappa: float, size: int) -> tuple[Floats, Floats]:
     """Nodes for negative binomials up to `size`: -d2 ln NB(m)/d(ln w)2 = (k+m) x (1-x).
 
@@ -61,7 +61,7 @@ def normalisation_nodes(k: float, w: float, kappa: float, size: int) -> tuple[Fl
     return log_normal_nodes(kappa, (k + size) * x * (1.0 - x), STEP_BACKGROUND, Z_BACKGROUND)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def tail_over_term(a: float, k: float, x: float) -> float:
     """P(>= a)/P(a) of a negative binomial, a above its mean: continued fraction of I_x(a, k)."""
     tiny = 1e-300
@@ -82,7 +82,7 @@ def tail_over_term(a: float, k: float, x: float) -> float:
     return 1.0 / value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def process_counts(k: float, w: float, kappa: float, size: int) -> tuple[Floats, Floats]:
     """P(m) and P(>= m), m < size, of one process."""
     pmf, tail, rise = np.zeros(size), np.empty(size), np.empty(size)
@@ -113,7 +113,7 @@ def process_counts(k: float, w: float, kappa: float, size: int) -> tuple[Floats,
     return pmf, tail
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_tables(
     k: Floats, w: Floats, kappa: Floats, size: np.ndarray, pmf: Floats, tail: Floats
 ) -> None:
@@ -142,14 +142,14 @@ def fill_tables(
             pmf[i, m], tail[i, m] = total[m], more[m]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_of_sum(a: float, b: float) -> float:
     if max(a, b) == -np.inf:
         return -np.inf
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_row(k: Floats, w: Floats, kappa: Floats, n: int) -> Floats:
     """ln P(m | b), m <= n, of one mass: where P itself is too small for a number."""
     total = np.full(n + 1, -np.inf)
@@ -172,7 +172,7 @@ def log_row(k: Floats, w: Floats, kappa: Floats, n: int) -> Floats:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def up_to(pmf: Floats, n: int) -> tuple[Floats, Floats]:
     """P(m)/P(<= n) and P(<= m)/P(<= n), m <= n; pmf up to a factor."""
     share, below, total = np.empty(n + 1), np.empty(n + 1), 0.0
@@ -184,7 +184,7 @@ def up_to(pmf: Floats, n: int) -> tuple[Floats, Floats]:
     return share, below
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def excess_ratio(
     s: float, n: int, share: Floats, below: Floats, scale: Floats, omega: Floats
 ) -> tuple[float, float]:
@@ -216,7 +216,7 @@ def excess_ratio(
     return ratio, slope
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solved_limit(pmf: Floats, n: int, alpha: float, kappa: float, start: float) -> float:
     """s where the ratio is alpha; pmf (> n,) up to a factor.
 
@@ -240,7 +240,7 @@ def solved_limit(pmf: Floats, n: int, alpha: float, kappa: float, start: float) 
     return s
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def first_guess(pmf: Floats, n: int) -> float:
     total, mean = 0.0, 0.0
     for m in range(n + 1):
@@ -249,7 +249,7 @@ def first_guess(pmf: Floats, n: int) -> float:
     return n - mean / total + 1.3 * math.sqrt(n + 1.0) + 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_limits(
     pmf: Floats, counts: np.ndarray, alpha: float, kappa: Floats, limits: Floats
 ) -> None:
@@ -259,7 +259,7 @@ def fill_limits(
         limits[i] = solved_limit(pmf[i], counts[i], alpha, kappa[i], guess)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def cubic(x: float, y: Floats) -> float:
     """y at 0, 1, 2, ... continued to x: polynomial through the four points nearest to it."""
     begin = min(max(int(x) - 1, 0), len(y) - 4)
@@ -273,7 +273,7 @@ def cubic(x: float, y: Floats) -> float:
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def quantile(pmf: Floats, share: float) -> int:
     """Smallest n with P(<= n) >= share."""
     below = 0.0
@@ -284,7 +284,7 @@ def quantile(pmf: Floats, share: float) -> int:
     return len(pmf) - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_expected(
     pmf: Floats, size: np.ndarray, means: Floats, options: Floats, kappa: Floats, found: Floats
 ) -> None:
@@ -321,7 +321,7 @@ def fill_expected(
             found[i, q] = solved_limit(row, n, alpha, kappa[i], first_guess(row, n))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_smallest(
     pmf: Floats, size: np.ndarray, signal: Floats, alpha: float, kappa: Floats, found: np.ndarray
 ) -> None:
@@ -340,7 +340,7 @@ def fill_smallest(
         found[i] = high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def clustered(rng: np.random.Generator, rate: Floats, log: Floats, total: float) -> int:
     """A sum of negative binomials, as Poisson(k ln(1+w)) clusters of logarithmic size.
 
@@ -366,7 +366,7 @@ def clustered(rng: np.random.Generator, rate: Floats, log: Floats, total: float)
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_toys(
     rng: np.random.Generator,
     model: tuple[Floats, Floats, Floats],

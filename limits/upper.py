@@ -50,11 +50,19 @@ class ExpectedLimits:
     plus2: Floats
 
 
+def checked_alpha(level: float) -> float:
+    """1 - level, a probability."""
+    if not 0 < level < 1:
+        msg = f"confidence level {level}: give a number between 0 and 1, such as 0.90"
+        raise UserError(msg)
+    return 1.0 - level
+
+
 def upper_limits(
     expectation: Expectation, observed: npt.ArrayLike, *, level: float = 0.90
 ) -> Floats:
     """CLs limits in signal events for the observed counts (n_masses,)."""
-    alpha = _alpha(level)
+    alpha = checked_alpha(level)
     counts = whole_counts(observed, len(expectation.rows))
     limits = np.empty(len(counts))
     pmf = rows_up_to(expectation, counts)
@@ -72,7 +80,7 @@ def bayesian_limits(
 
 def expected_limits(expectation: Expectation, *, level: float = 0.90) -> ExpectedLimits:
     """What upper_limits will give if there is no signal."""
-    options = np.array([_alpha(level), LEFT_OUT, *ndtr(BAND_SIGMAS)])
+    options = np.array([checked_alpha(level), LEFT_OUT, *ndtr(BAND_SIGMAS)])
     table = table_holding(expectation, beyond=LEFT_OUT)
     found = np.empty((len(table.size), len(options)))
     fill_expected(
@@ -91,7 +99,7 @@ def smallest_allowed(
     count with P(<= n | s+b) >= 1 - level allows s; Cantelli's inequality says how far that can be.
     """
     s = np.broadcast_to(np.asarray(signal, dtype=np.float64), (len(expectation.rows),))
-    alpha, spread = _alpha(level), np.exp(expectation.signal_log_width**2)
+    alpha, spread = checked_alpha(level), np.exp(expectation.signal_log_width**2)
     mean = expectation.mean + s * np.sqrt(spread)
     variance = mean + expectation.variance + s**2 * spread * (spread - 1)
     size = np.ceil(mean + np.sqrt(variance * alpha / (1 - alpha))).astype(np.int64) + 2
@@ -102,10 +110,3 @@ def smallest_allowed(
         smallest,
     )  # fmt: skip
     return smallest
-
-
-def _alpha(level: float) -> float:
-    if not 0 < level < 1:
-        msg = f"confidence level {level}: give a number between 0 and 1, such as 0.90"
-        raise UserError(msg)
-    return 1.0 - level
