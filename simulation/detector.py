@@ -32,10 +32,13 @@ FloatArray = npt.NDArray[np.float64]
 TRACK_THETA = (17 * pi / 180, 150 * pi / 180)
 ECL_THETA = (12.4 * pi / 180, 155.1 * pi / 180)
 
-# The loose preselection of the ntuples; the analysis cuts harder (33-124 deg, 1.0 and 0.4 GeV).
+# The loose preselection of the ntuples; the analysis cuts harder: recoils in 33-124 deg below 3 GeV,
+# 25-124 deg above, 1.0 and 0.4 GeV.
 MIN_DIMUON_PT_GEV = 0.95
 MAX_EXTRA_GEV = 0.6
-RECOIL_THETA = (32.5 * pi / 180, 125 * pi / 180)  # at 32 deg photons in the ECL gap come in
+RECOIL_THETA = (24.5 * pi / 180, 125 * pi / 180)
+LIGHT_RECOIL_THETA = 32.5 * pi / 180  # at 32 deg photons in the ECL gap come in
+LIGHT_RECOIL_MASS2_GEV2 = 8.5  # below, one lost photon is the recoil
 RECOIL_MASS2_GEV2 = (-3.0, 83.0)  # 8.9 GeV and its tail; above, ee mu mu is all there is
 
 
@@ -118,6 +121,7 @@ def _respond(  # type: ignore[no-untyped-def]
         if (
             hypot(in_cm[0], in_cm[1]) < MIN_DIMUON_PT_GEV
             or not RECOIL_THETA[0] < theta < RECOIL_THETA[1]
+            or (mass2 < LIGHT_RECOIL_MASS2_GEV2 and theta < LIGHT_RECOIL_THETA)
             or not RECOIL_MASS2_GEV2[0] < mass2 < RECOIL_MASS2_GEV2[1]
         ):
             continue

@@ -16,12 +16,16 @@ from math import atanh, log, pi, sqrt, tanh
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from selection.beams import ELECTRON_MASS_GEV
 from simulation.couplings import ALPHA
 from simulation.frames import polar
 from simulation.spinors import Vector
 
+FloatArray = npt.NDArray[np.float64]
+
+SOFT_SHARE = 0.01  # z that divides soft from hard radiation in strata; 53 MeV
 RETURN_SHARE = 0.1  # of the draws: 1/(1-z), the radiative return to small s'
 
 
@@ -77,6 +81,29 @@ def photon(rng: np.random.Generator, z: float, s: float) -> Vector:
     energy = 0.5 * z * sqrt(s)
     x, y, w = polar(energy, c, 2 * pi * rng.random())
     return (x, y, w, energy)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def radiation_draw(x: FloatArray, s: float, hard: bool, isr: bool):  # type: ignore[no-untyped-def]
+    """(z, H dz/dx dcos/dx, photon) from three coordinates; soft: z^b, hard: ln z uniform."""
+    if not isr:
+        return 0.0, 0.0 if hard else 1.0, (0.0, 0.0, 0.0, 0.0)
+    b = exponent(s)
+    if hard:
+        z = SOFT_SHARE ** (1 - x[0])
+        weight = radiator(z, b) * z * -log(SOFT_SHARE)
+    else:
+        z = max(SOFT_SHARE * x[0] ** (1 / b), 1e-300)
+        weight = radiator(z, b) * z ** (1 - b) * SOFT_SHARE**b / b
+    beta2 = 1 - 4 * ELECTRON_MASS_GEV**2 / s
+    beta = sqrt(beta2)
+    span = atanh(beta)
+    c = min(1.0, max(-1.0, tanh(span * (2 * x[1] - 1)) / beta))
+    shape = (1 - c * c) / (1 - beta2 * c * c)  # over the drawn 1 / (1 - beta2 c^2)
+    norm = 2 * span / beta / ((1 + beta2) / beta**3 * span - 1 / beta2)
+    energy = 0.5 * z * sqrt(s)
+    a, d, e = polar(energy, c, 2 * pi * x[2])
+    return z, weight * shape * norm, (a, d, e, energy)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from selection.beams import Beams, cm_matrix
-from simulation import eemumu, mumugamma, threegamma
+from simulation import eemumu, lost_photons, threegamma
 from simulation.alp import alp_draws
 from simulation.calorimeter import ThreePhotons, three_photons
 from simulation.detector import FloatArray, Reconstructed, reconstruct, smeared_sqrt_s
@@ -40,7 +40,7 @@ FLOOR = 0.6  # share of the rate carried by rows that play roulette
 
 STRATA = {
     "eemumu": eemumu.STRATA,
-    "mumugamma": mumugamma.STRATA,
+    "mumugamma": lost_photons.STRATA,
     "threegamma": threegamma.STRATA,
 }
 
@@ -156,7 +156,7 @@ def _draw_of(setup: Setup) -> Draw:
             return threegamma.threegamma_draws(
                 x, stratum=stratum, sqrt_s_gev=energy, isr=setup.isr, to_lab=to_lab
             )
-        return mumugamma.mumugamma_draws(
+        return lost_photons.lost_photon_draws(
             x, stratum=stratum, sqrt_s_gev=energy, isr=setup.isr, to_cm=to_cm
         )
 

@@ -27,8 +27,7 @@ from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import ECL_THETA
 from simulation.frames import boost, polar
 from simulation.grid import Shape
-from simulation.mumugamma import radiation_draw
-from simulation.radiation import recoil_velocity
+from simulation.radiation import radiation_draw, recoil_velocity
 from simulation.spinors import Vector
 
 FloatArray = npt.NDArray[np.float64]

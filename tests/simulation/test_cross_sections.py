@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from selection.beams import MUON_MASS_GEV, SUPERKEKB, cm_matrix
-from simulation import eemumu, mumugamma
+from simulation import eemumu, lost_photons
 from simulation.couplings import ALPHA, FB_GEV2, running
 from simulation.detector import electron_missed
 from simulation.frames import lab_matrix
@@ -95,9 +95,9 @@ def test_mumugamma_cross_section_against_flat_massless_integration():
     flat, flat_error = w.mean(), w.std() / np.sqrt(n)
 
     total, variance = 0.0, 0.0
-    for stratum in range(mumugamma.STRATA.n_strata):
+    for stratum in range(lost_photons.STRATA.n_strata):
         x = rng.random((20_000, 8))
-        momenta, weight = mumugamma.mumugamma_draws(
+        momenta, weight = lost_photons.lost_photon_draws(
             x,
             stratum=stratum,
             sqrt_s_gev=np.full(len(x), root),

@@ -118,8 +118,9 @@ def test_nan_angle_means_exactly_that_no_photon_was_seen():
 
 def test_rows_pass_the_loose_preselection_as_documented():
     rows = simulate(Recipe("taupair", 60_000, 1)).rows
-    theta = np.degrees(rows.recoil_theta)
-    assert theta.min() > 32.5
+    theta, light = np.degrees(rows.recoil_theta), recoil_mass2(rows) < 8.5
+    assert theta[light].min() > 32.5
+    assert 24.5 < theta[~light].min() < 25.0  # 25 deg of the analysis lies inside
     assert theta.max() < 125
     assert rows.extra_energy.max() < 0.6
     assert np.all((recoil_mass2(rows) > -3) & (recoil_mass2(rows) < 83))
