@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 from iminuit import Minuit
 from iminuit.cost import UnbinnedNLL
-from numba_stats import crystalball, norm
 
 from selection.errors import UserError
+from selection.peak_shapes import crystal_ball, crystal_ball_below, gauss, gauss_below
 from selection.table import FloatArray
 
 log = logging.getLogger(__name__)
@@ -90,10 +90,10 @@ def peak_density(
 ) -> npt.NDArray[np.float64]:
     """The shape of the module's head and a flat share, normalised on `span`."""
     low, high = span
-    core = crystalball.pdf(2 * m0 - x, beta, TAIL_POWER, m0, s1)
-    core_edges = crystalball.cdf(2 * m0 - np.array([high, low]), beta, TAIL_POWER, m0, s1)
-    wide = norm.pdf(x, m0, WIDTH_RATIO * s1)
-    wide_edges = norm.cdf(np.array([low, high]), m0, WIDTH_RATIO * s1)
+    core = crystal_ball(2 * m0 - x, beta, TAIL_POWER, m0, s1)
+    core_edges = crystal_ball_below(2 * m0 - np.array([high, low]), beta, TAIL_POWER, m0, s1)
+    wide = gauss(x, m0, WIDTH_RATIO * s1)
+    wide_edges = gauss_below(np.array([low, high]), m0, WIDTH_RATIO * s1)
     peak = q * core / np.diff(core_edges) + (1 - q) * wide / np.diff(wide_edges)
     return (1 - flat) * peak + flat / (high - low)
 

@@ -59,7 +59,7 @@ PARTS = (
 )
 NOTES = Path(tempfile.gettempdir()) / "punzi-mutants"
 LIBRARIES = (
-    "torch torch._dynamo numba numba_stats vector iminuit.cost scipy.stats matplotlib.figure "
+    "torch torch._dynamo numba vector iminuit.cost scipy.stats matplotlib.figure "
     "mplhep hist uproot awkward pyarrow.parquet pydantic yaml rich.table rich.progress typer "
     "coffea.processor coffea.nanoevents safetensors.torch safetensors.numpy uhi.io.json"
 )

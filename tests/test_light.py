@@ -23,7 +23,7 @@ def loaded(*words, cwd):
     return done.returncode, set(json.loads(last.removeprefix("LOADED")))
 
 
-HEAVY = {"torch", "coffea", "matplotlib", "mplhep", "iminuit", "numba_stats", "xgboost", "dask"}
+HEAVY = {"torch", "coffea", "matplotlib", "mplhep", "iminuit", "xgboost", "dask"}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import hist
 import numpy as np
-from numba_stats import crystalball, norm
 
 from analysis.run.folder import RunFolder
 from analysis.select.histograms import quantity_axes, quantity_values
@@ -24,6 +23,7 @@ from models.results import Floats, LossHistory, PeakFit, WidthsByMass, from_json
 from models.training.history import History
 from plots.spectrum import SignalOverlay
 from selection.masses import same_mass
+from selection.peak_shapes import crystal_ball, crystal_ball_below, gauss, gauss_below
 from selection.resolution import TAIL_POWER, WIDTH_RATIO, WidthCurve, WidthFit, peak_density
 from selection.search import PublishedWidths, Search
 from selection.table import BoolArray, EventTable
@@ -110,9 +110,9 @@ def peak_fit_record(fit: WidthFit, windows: MassWindows, table: EventTable) -> P
     at = np.linspace(low, high, 561)
     scale = len(x) * (edges[1] - edges[0])
     span = np.array([low, high])
-    inside = np.diff(crystalball.cdf(2 * m0 - span[::-1], beta, TAIL_POWER, m0, s1))
-    height = crystalball.pdf(np.array([m0]), beta, TAIL_POWER, m0, s1) / inside
-    wide = norm.pdf(at, m0, WIDTH_RATIO * s1) / np.diff(norm.cdf(span, m0, WIDTH_RATIO * s1))
+    inside = np.diff(crystal_ball_below(2 * m0 - span[::-1], beta, TAIL_POWER, m0, s1))
+    height = crystal_ball(np.array([m0]), beta, TAIL_POWER, m0, s1) / inside
+    wide = gauss(at, m0, WIDTH_RATIO * s1) / np.diff(gauss_below(span, m0, WIDTH_RATIO * s1))
     core = q * height * np.exp(-0.5 * ((at - m0) / s1) ** 2) + (1 - q) * wide
     k = int(np.abs(windows.mass_gev - fit.mass_gev).argmin())
     return PeakFit(

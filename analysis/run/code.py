@@ -44,13 +44,21 @@ def sources(*roots: str) -> list[Path]:
 
 def imported(file: Path) -> list[Path]:
     """The files of ours that a source imports when it runs."""
-    names = _names(ast.parse(file.read_text(encoding="utf-8")))
+    names = _imports(file.read_text(encoding="utf-8"))
     return [path for name in names if _is_ours(name) for path in _module(name)]
+
+
+@cache
+def _imports(text: str) -> tuple[str, ...]:
+    """By the text of a source and not by its name: several stages share most of their files."""
+    return tuple(_names(ast.parse(text)))
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
     """Every name that may be a module: `a.b` and `a.b.c` of `from a.b import c`."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # most of a tree; imports are statements
+            continue
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.Import):
