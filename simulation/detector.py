@@ -32,8 +32,8 @@ FloatArray = npt.NDArray[np.float64]
 TRACK_THETA = (17 * pi / 180, 150 * pi / 180)
 ECL_THETA = (12.4 * pi / 180, 155.1 * pi / 180)
 
-# The loose preselection of the ntuples; the analysis cuts harder: recoils in 33-124 deg below 3 GeV,
-# 25-124 deg above, 1.0 and 0.4 GeV.
+# The loose preselection of the ntuples; the analysis cuts harder: recoils in 33-124 deg below
+# 3 GeV, 25-124 deg above, 1.0 and 0.4 GeV.
 MIN_DIMUON_PT_GEV = 0.95
 MAX_EXTRA_GEV = 0.6
 RECOIL_THETA = (24.5 * pi / 180, 125 * pi / 180)

@@ -147,6 +147,9 @@ class LimitSettings(_Section):
     """Limits and p-values: a count in the window of every scan mass."""
 
     level: float = Field(0.90, gt=0.5, lt=1, description="confidence of upper limits")
+    method: Literal["counting", "asymptotic", "shape"] = Field(
+        "counting", description="exact counts, asymptotic formulas, or a template fit"
+    )
     masses_gev: Masses | None = Field(
         None, description="of the scan: a list or first, last, step; null: by step_sigma"
     )

@@ -199,21 +199,31 @@ def _efficiency(
     passing: Mapping[str, Any], simulated: MassWindows, scan: MassWindows
 ) -> tuple[Floats, Floats]:
     """Efficiency and its error at the scan masses, from those of the simulated ones."""
-    value, error = smooth(
-        scan.mass_gev, simulated.mass_gev, *simulated_efficiency(passing, simulated)
-    )
-    return np.maximum(value, 0), error
+    sums = own_window_sums(passing, simulated)
+    return smoothed_efficiency(scan.mass_gev, simulated.mass_gev, *sums)
 
 
-def simulated_efficiency(passing: Mapping[str, Any], windows: MassWindows) -> tuple[Floats, Floats]:
-    """Efficiency of each simulated mass in its own window, and its error; of nothing, one event."""
+def smoothed_efficiency(
+    at_gev: Floats, simulated_gev: Floats, value: Floats, squares: Floats
+) -> tuple[Floats, Floats]:
+    """Efficiency and error (n_at,) between masses with sums of weights and of their squares."""
+    found, error = smooth(at_gev, simulated_gev, value, efficiency_error(value, squares))
+    return np.maximum(found, 0), error
+
+
+def own_window_sums(passing: Mapping[str, Any], windows: MassWindows) -> tuple[Floats, Floats]:
+    """Sum of weights, the efficiency, and of their squares of each mass in its own window."""
     mass = passing["signal_mass_gev"]
     inside = in_own_window(windows, passing["axis"], mass)
     own, w = hypothesis_index(windows, mass[inside]), passing["weight"][inside]
     value: Floats = np.bincount(own, w, minlength=len(windows)).astype(np.float64)
-    square = np.bincount(own, w**2, minlength=len(windows))
-    one = float(w.max(initial=0.0)) or 1e-6
-    return value, np.sqrt(np.where(square > 0, square * np.clip(1 - value, 0.01, 1), one**2))
+    return value, np.bincount(own, w**2, minlength=len(windows)).astype(np.float64)
+
+
+def efficiency_error(value: Floats, squares: Floats) -> Floats:
+    """Binomial; where nothing passes, that of one event of the others."""
+    one = float(np.max(squares[value > 0] / value[value > 0], initial=1e-6))
+    return np.sqrt(np.where(squares > 0, squares * np.clip(1 - value, 0.01, 1), one**2))
 
 
 def write_scan(run: RunFolder, scan: Scan) -> None:

@@ -19,13 +19,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import norm
 
 from analysis.config.samples import mass_values
 from analysis.limit.blinding import changed_after_unblinding, data_are_shown, note_unblinding
 from analysis.limit.cross_sections import reference_cross_section
 from analysis.limit.hepdata import write_hepdata
-from analysis.limit.scan import interval_rows, make_scan, scan_windows, write_scan
+from analysis.limit.methods import (
+    METHOD_TEXT,
+    asymptotic,
+    counting,
+    normalisations,
+    shape,
+    signal_uncertainty,
+)
+from analysis.limit.scan import make_scan, scan_windows, write_scan
 from analysis.limit.workspace import write_workspaces
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, digest, write_csv, write_json
@@ -34,21 +41,16 @@ from analysis.select.recorded import data_events, data_luminosity_inv_fb
 from analysis.train.outcome import failed_networks
 from analysis.train.stage import SimulatedEvents
 from analysis.train.windows import load_fits
-from limits.expectation import Expectation
-from limits.significance import best_signal, local_p_values, significance
-from limits.trials import global_p_values, scan_toys
-from limits.upper import bayesian_limits, expected_limits, upper_limits
 from models.results import Floats, Limits, Scan, from_json, to_json, to_rows
 from models.scoring import passes
 from models.trained import load_model
+from selection.windows import MassWindows
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
     from analysis.inputs.datasets import Dataset
 
 log = logging.getLogger(__name__)
-
-METHOD = "CLs, exact Poisson sums"
 
 
 def find_limits(
@@ -77,7 +79,8 @@ def find_limits(
     write_scan(run, scan)
     if data_are_shown(config):
         note_unblinding(run, config, network=network)
-    limits = limits_of(run, config, scan, observed_axis(run, config, network), datasets)
+    data = observed_axis(run, config, network)
+    limits = limits_of(run, config, scan, data, (simulated.windows, datasets))
     write_json(run.limits, to_json(limits))
     write_csv(run.limits_csv, list(to_rows(limits)))
     shutil.rmtree(run.hepdata, ignore_errors=True)
@@ -113,101 +116,36 @@ def observed_axis(run: RunFolder, config: Configuration, network: int) -> Floats
     return table.axis[passes(score, np.nan if cut is None else cut)]
 
 
-def normalisations(config: Configuration, scan: Scan) -> Floats:
-    """Relative uncertainty (n_samples,) of each background."""
-    return np.array([getattr(config.samples[name], "uncertainty", 0.0) for name in scan.samples])
-
-
-def signal_uncertainty(config: Configuration, scan: Scan) -> Floats:
-    """Relative (n_masses,): simulated signal, efficiency and luminosity."""
-    s = config.settings.limit
-    counted = np.divide(
-        scan.efficiency_error,
-        scan.efficiency,
-        out=np.zeros(len(scan.mass_gev)),
-        where=scan.efficiency > 0,
-    )
-    return np.sqrt(counted**2 + s.efficiency_uncertainty**2 + s.luminosity_uncertainty**2)
-
-
 def limits_of(
     run: RunFolder,
     config: Configuration,
     scan: Scan,
     data: Floats | None,
-    datasets: Sequence[Dataset],
+    sources: tuple[MassWindows, Sequence[Dataset]],
 ) -> Limits:
-    """Limits and p-values of a scan; data: axis (n,) of what passes in data that may be seen."""
+    """Limits and p-values of a scan; data: axis (n,) of what passes in data that may be seen.
+
+    sources: windows of the simulated masses, and the data sets whose files record cross sections.
+    """
     settings = config.settings.limit
-    expectation = Expectation(
-        rows=scan.rows.T,
-        row_weight=scan.row_weight.T,
-        normalisation=normalisations(config, scan),
-        signal_uncertainty=signal_uncertainty(config, scan),
-    )
-    per_fb = scan.efficiency * scan.luminosity_inv_fb
-    per_fb = np.where(per_fb > 0, per_fb, np.nan)
-
-    def in_fb(events: Floats) -> Floats:
-        """Without efficiency every cross section is allowed."""
-        return np.where(np.isnan(per_fb), np.inf, events / per_fb)
-
-    expected = expected_limits(expectation, level=settings.level)
-    nothing = np.full(len(scan.mass_gev), np.nan)
-    found = dict.fromkeys(
-        (
-            *("observed_fb", "bayesian_fb", "n_observed", "best_fb", "best_low_fb", "best_high_fb"),
-            *("p_local", "significance", "p_global"),
-        ),
-        nothing,
-    )
-    lines = np.full(3, np.nan)
-    if data is not None:
-        n = in_windows(data, scan.low, scan.high)
-        best = best_signal(expectation, n)
-        p = local_p_values(expectation, n)
-        toys = scan_toys(
-            expectation,
-            (scan.low, scan.high),
-            interval_rows(run, config, scan),
-            n_toys=settings.toys,
-            seed=settings.seed,
-        )
-        lines = np.quantile(toys.smallest_p, norm.sf([1, 2, 3]))
-        found |= {
-            "n_observed": n,
-            "observed_fb": in_fb(upper_limits(expectation, n, level=settings.level)),
-            "bayesian_fb": in_fb(bayesian_limits(expectation, n, level=settings.level)),
-            "best_fb": best.signal / per_fb,
-            "best_low_fb": best.low / per_fb,
-            "best_high_fb": best.high / per_fb,
-            "p_local": p,
-            "significance": significance(p),
-            "p_global": global_p_values(toys, p).p,
-        }
+    windows, datasets = sources
+    if settings.method == "shape":
+        columns, lines = shape(run, config, scan, data, windows)
+    else:
+        method = counting if settings.method == "counting" else asymptotic
+        columns, lines = method(run, config, scan, data)
     sigma, reference = reference_cross_section(scan.mass_gev, settings.coupling, datasets)
     return Limits(
         level=settings.level,
-        method=METHOD,
+        method=METHOD_TEXT[settings.method],
         luminosity_inv_fb=scan.luminosity_inv_fb,
         mass_gev=scan.mass_gev,
         too_small=scan.too_small,
-        **{
-            f"{name}_fb": in_fb(getattr(expected, name))
-            for name in ("minus2", "minus1", "median", "plus1", "plus2", "mean", "asimov")
-        },
-        **found,
+        **columns,
         global_lines=lines,
         cross_section_fb=sigma,
         coupling_reference=reference,
     )
-
-
-def in_windows(axis: Floats, low: Floats, high: Floats) -> Floats:
-    """Number of events (n_windows,) inside each window; edges are exclusive."""
-    ordered = np.sort(axis)
-    first = np.searchsorted(ordered, low, side="right")
-    return (np.searchsorted(ordered, high, side="left") - first).astype(np.float64)
 
 
 def load_limits(run: RunFolder) -> Limits:

@@ -9,18 +9,18 @@ import pytest
 
 from analysis.config.configuration import ConfigError, Configuration, load
 from analysis.limit.limit_table import limit_rows, significant_lines
+from analysis.limit.methods import in_windows, signal_uncertainty
 from analysis.limit.scan import make_scan, passing_columns, running, scan_windows
 from analysis.limit.stage import (
     find_limits,
-    in_windows,
     limits_of,
     load_limits,
     observed_axis,
-    signal_uncertainty,
 )
 from analysis.run.folder import RunFolder
 from analysis.train.windows import load_fits
 from models.results import to_json
+from selection.errors import UserError
 
 
 @pytest.fixture
@@ -43,9 +43,11 @@ def test_the_limit_of_nothing_seen_is_2_3_events_where_the_signal_is_known(evalu
     windows = simulated.windows
     scan = make_scan(run, config, simulated, windows, network=0, luminosity_inv_fb=50.0)
     exact = replace(scan, efficiency_error=np.zeros(len(windows)))
-    limits = limits_of(run, config, exact, np.zeros(0), sets)
+    limits = limits_of(run, config, exact, np.zeros(0), (simulated.windows, sets))
     assert limits.observed_fb == pytest.approx(-np.log(0.1) / (scan.efficiency * 50))
-    strict = limits_of(run, changed(config, level=0.95), exact, np.zeros(0), sets)
+    strict = limits_of(
+        run, changed(config, level=0.95), exact, np.zeros(0), (simulated.windows, sets)
+    )
     assert strict.observed_fb == pytest.approx(-np.log(0.05) / (scan.efficiency * 50))
     assert np.all(limits.p_local == 1)
 
@@ -68,7 +70,7 @@ def test_an_injected_signal_is_found_at_its_mass_with_its_cross_section(evaluate
     # a core of the fitted width, of which 95.4 % lie within two widths
     n = rng.poisson(events / 0.9545)
     peak = rng.normal(mass**2, float(curve.sigma(np.array([mass]))[0]), n)
-    limits = limits_of(run, config, scan, np.concatenate([drawn, peak]), sets)
+    limits = limits_of(run, config, scan, np.concatenate([drawn, peak]), (simulated.windows, sets))
     best = int(np.argmin(limits.p_local))
     width_gev = float(curve.sigma(np.array([mass]))[0]) / (2 * mass)
     assert abs(limits.mass_gev[best] - mass) < 2 * width_gev
@@ -136,7 +138,9 @@ def test_a_mass_without_efficiency_has_no_limit_and_the_others_keep_theirs(evalu
     scan = make_scan(run, config, simulated, simulated.windows, network=0, luminosity_inv_fb=50.0)
     gone = scan.efficiency.copy()
     gone[2] = 0.0
-    limits = limits_of(run, config, replace(scan, efficiency=gone), np.zeros(0), sets)
+    limits = limits_of(
+        run, config, replace(scan, efficiency=gone), np.zeros(0), (simulated.windows, sets)
+    )
     assert np.isinf(limits.median_fb[2])
     assert np.isinf(limits.observed_fb[2])
     assert np.isfinite(np.delete(limits.observed_fb, 2)).all()
@@ -161,7 +165,7 @@ def test_a_coupling_needs_its_table_and_its_reference(evaluated):
     scan = make_scan(run, config, simulated, simulated.windows, network=0, luminosity_inv_fb=50.0)
     table = {str(m): 100.0 / m for m in simulated.windows.mass_gev}
     given = changed(config, coupling={"reference": 0.1, "cross_sections_fb": table})
-    limits = limits_of(run, given, scan, None, sets)
+    limits = limits_of(run, given, scan, None, (simulated.windows, sets))
     assert limits.cross_section_fb == pytest.approx(100.0 / scan.mass_gev)
     assert limits.coupling_reference == 0.1
     with pytest.raises(ValueError, match="reference and cross_sections_fb together"):
@@ -218,3 +222,52 @@ def test_records_survive_json(evaluated):
     assert np.array_equal(again.observed_fb, limits.observed_fb)
     assert again.method == limits.method
     assert running(np.zeros(1), np.ones(1)).sums.tolist() == [0, 1]
+
+
+def test_asymptotic_limits_are_stronger_where_few_events_are_expected_and_alike_where_many(
+    evaluated,
+):
+    run, config, sets, simulated = evaluated
+    scan = make_scan(run, config, simulated, simulated.windows, network=0, luminosity_inv_fb=50.0)
+    few = replace(scan, row_weight=np.full_like(scan.row_weight, 1e-3), rows=scan.rows * 0 + 500)
+    many = replace(few, row_weight=np.full_like(scan.row_weight, 0.2))
+    for case, low, high in ((few, 0.5, 0.99), (many, 0.9, 1.05)):
+        exact = limits_of(run, config, case, None, (simulated.windows, sets))
+        formulas = changed(config, method="asymptotic")
+        rough = limits_of(run, formulas, case, None, (simulated.windows, sets))
+        ratio = rough.median_fb / exact.median_fb
+        assert np.all((low < ratio) & (ratio < high))
+        assert rough.method == "CLs, asymptotic formulas"
+
+
+def test_a_template_fit_is_refused_with_its_numbers_unless_the_simulation_carries_it(evaluated):
+    run, config, sets, simulated = evaluated
+    scan = make_scan(run, config, simulated, simulated.windows, network=0, luminosity_inv_fb=50.0)
+    fit = changed(config, method="shape")
+    with pytest.raises(
+        UserError, match=r"needs 10 simulated rows in every bin.*rows of background"
+    ):
+        limits_of(run, fit, scan, None, (simulated.windows, sets))
+
+
+def test_a_template_fit_finds_a_peak_where_it_is_allowed(evaluated, monkeypatch):
+    """The same scan with the rows that the rule asks for: expected limits near those of counts."""
+    from analysis.limit import methods
+
+    run, config, sets, simulated = evaluated
+    scan = make_scan(
+        run,
+        config,
+        simulated,
+        simulated.windows.take(slice(1, 4)),
+        network=0,
+        luminosity_inv_fb=50.0,
+    )
+    monkeypatch.setattr(methods, "refuse_thin", lambda *_: None)
+    fit = changed(config, method="shape")
+    data = observed_axis(run, config, 0)
+    fitted = limits_of(run, fit, scan, data, (simulated.windows, sets))
+    counted = limits_of(run, config, scan, data, (simulated.windows, sets))
+    ratio = fitted.median_fb / counted.median_fb
+    assert np.all((ratio > 0.4) & (ratio < 1.3))
+    assert np.isfinite(fitted.p_local).all()

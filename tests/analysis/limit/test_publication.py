@@ -8,12 +8,16 @@ import pytest
 import yaml
 
 from analysis.limit.hepdata import write_hepdata
+from analysis.limit.methods import normalisations, signal_uncertainty
 from analysis.limit.scan import load_scan
-from analysis.limit.stage import load_limits, normalisations, signal_uncertainty
+from analysis.limit.stage import load_limits
 from analysis.limit.workspace import workspace, workspace_name
 from models.results import Limits
 
 
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_the_submission_passes_the_full_check_of_hepdata(evaluated):
     from hepdata_validator.full_submission_validator import FullSubmissionValidator
 
