@@ -18,7 +18,9 @@ from models.training.settings import (
     DEFAULT,
     PRESETS,
     Batching,
+    LossName,
     Optimizer,
+    PlateauOn,
     PresetName,
     Schedule,
     Stage,
@@ -54,7 +56,10 @@ class SensitivitySettings(_Section):
 class StageSettings(_Section):
     """One stage of the training."""
 
-    epochs: int = Field(ge=0, le=1_000_000)
+    epochs: int | None = Field(None, ge=0, le=1_000_000, description="or `steps`, one of the two")
+    steps: int | None = Field(
+        None, gt=0, le=10**9, description="batches in all: epochs are as many as they need"
+    )
     learning_rate: float = Field(gt=0, allow_inf_nan=False)
     batch_size: int | None = Field(
         Stage.batch_size, gt=0, description="null: all events in one batch"
@@ -64,12 +69,29 @@ class StageSettings(_Section):
     schedule: Schedule = Stage.schedule
     patience: int = Field(Stage.patience, ge=0, description="plateau: epochs without improvement")
     factor: float = Field(Stage.factor, gt=0, lt=1, description="plateau: reduction of the rate")
+    plateau_on: PlateauOn = Field(
+        Stage.plateau_on,
+        description="plateau: the loss of all events after an epoch, or the mean of its batches",
+    )
+
+    @model_validator(mode="after")
+    def _one_way_to_count(self) -> StageSettings:
+        if (self.epochs is None) == (self.steps is None):
+            msg = (
+                f"a stage lasts so many epochs or so many steps: found epochs = {self.epochs} and "
+                f"steps = {self.steps}; give one of them"
+            )
+            raise ValueError(msg)
+        return self
+
+    def stage(self, name: str, loss: LossName) -> Stage:
+        """As the training loop takes it."""
+        return Stage(name=name, loss=loss, **self.model_dump() | {"epochs": self.epochs or 0})
 
 
 def _stage(stage: Stage) -> StageSettings:
-    return StageSettings(
-        **{k: v for k, v in asdict(stage).items() if k not in ("name", "loss", "begins_with")}
-    )
+    values = {k: v for k, v in asdict(stage).items() if k not in ("name", "loss", "begins_with")}
+    return StageSettings(**values | ({} if stage.steps is None else {"epochs": None}))
 
 
 class TrainingSection(_Section):
@@ -210,8 +232,8 @@ class Settings(_Section):
         t = self.training
         made = TrainingSettings(
             stages=(
-                Stage(name="bce", loss="bce", **t.bce.model_dump()),
-                Stage(name="punzi", loss="punzi", **t.punzi.model_dump()),
+                t.bce.stage("bce", "bce"),
+                t.punzi.stage("punzi", "punzi"),
             ),
             hidden=t.hidden,
             log_loss=t.log_loss,
@@ -228,7 +250,11 @@ def resolved_settings(raw: Any) -> Any:
         return {} if raw is None else raw
     name = raw.get("preset")
     preset = PRESETS.get(name, DEFAULT) if isinstance(name, str) else DEFAULT
-    bce, punzi = (_stage(stage).model_dump() for stage in preset.stages)
+    written = raw.get("training")
+    bce, punzi = (
+        _without_other_count(_stage(stage).model_dump(), written, stage.name)
+        for stage in preset.stages
+    )
     base = {
         "training": {
             "hidden": preset.hidden,
@@ -240,6 +266,14 @@ def resolved_settings(raw: Any) -> Any:
         "sensitivity": {"a": preset.a, "b": preset.b, "formula": preset.formula},
     }
     return _merged(base, raw)
+
+
+def _without_other_count(base: dict[str, Any], written: Any, name: str) -> dict[str, Any]:
+    """A person who counts a stage in another way than the preset replaces that of the preset."""
+    own = written.get(name) if isinstance(written, dict) else None
+    own = own if isinstance(own, dict) else {}
+    counts = {key for key in ("epochs", "steps") if own.get(key) is not None}
+    return base | {key: None for key in ("epochs", "steps") if counts and key not in counts}
 
 
 def _merged(base: Any, changes: Any) -> Any:

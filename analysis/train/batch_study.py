@@ -22,7 +22,7 @@ from analysis.train.stage import SimulatedEvents, split_sets
 from models.results import LossHistory, to_json
 from models.training.loop import Progress, TrainingDiverged, train_network
 from models.training.losses import loss_of
-from models.training.settings import TrainingSettings
+from models.training.settings import TrainingSettings, with_epochs
 from models.training.training_set import TrainingSet
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def study_batches(
     sets = split_sets(config, simulated, fold=0)
     base = config.settings.training_settings()
     sizes = [size for size in SIZES if size is None or size < len(sets[0])]
-    total = len(sizes) * sum(stage.epochs for stage in base.stages)
+    trainings = [with_epochs(with_batch_size(base, size), len(sets[0])) for size in sizes]
+    total = sum(stage.epochs for settings in trainings for stage in settings.stages)
     with progress("batches", total) as advance:
         for size in sizes:
             settings = with_batch_size(base, size)

@@ -25,7 +25,7 @@ from analysis.train.windows import fit_windows, load_windows, save_windows
 from models.mass_input import with_mass
 from models.training.ensemble import Member, train_ensemble
 from models.training.loop import Progress, TrainedNetworks
-from models.training.settings import BCE_MASS, with_mass_input
+from models.training.settings import BCE_MASS, with_epochs, with_mass_input
 from models.training.training_set import TrainingSet, training_sets
 from selection.errors import UserError
 from selection.table import EventTable
@@ -181,7 +181,8 @@ def _train(run: RunFolder, section: TrainingSection, recipe: Recipe, execution: 
 
     if not missing:
         return
-    total = len(missing) * sum(stage.epochs for stage in settings.stages)
+    lasts = [sum(s.epochs for s in with_epochs(settings, len(pair[0])).stages) for pair in sets]
+    total = sum(lasts[member.fold] for member in missing)
     on_dask = dask_client(workers=execution.workers, cluster=execution.cluster)
     with (
         progress(recipe.name, total) as advance,

@@ -56,11 +56,18 @@ def fused_bce_epoch(
     *,
     batch_size: int,
     learning_rate: float,
-) -> None:
-    """SGD over all batches of `order`; changes the weights of the network."""
+    wants_loss: bool = False,
+) -> float:
+    """SGD over all batches of `order`; changes the weights of the network.
+
+    Returns the mean loss of the batches, each before its step, or 0 where it is not wanted, which
+    saves time; nan where the weights are not finite.
+    """
     theta = packed(list(network.parameters()))
-    sgd_epoch(rows, order, batch_size, learning_rate, theta, padded_widths(network))
+    widths = padded_widths(network)
+    mean = sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss)
     put_back(theta, network)
+    return float(mean) if np.isfinite(theta).all() else np.nan
 
 
 def eager_bce_losses(

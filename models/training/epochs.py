@@ -37,7 +37,7 @@ from models.training.punzi_epoch import fused_punzi_epoch
 from models.training.settings import Stage, TrainingSettings
 from models.training.training_set import TrainingSet
 
-CompiledEpoch = Callable[[tuple[int, ...], float], float]  # (seed, rate) -> last loss of a batch
+CompiledEpoch = Callable[[tuple[int, ...], float], float]  # (seed, rate) -> mean loss of batches
 SHUFFLE = 1_000_000_007  # in place of an epoch, for the one shuffle of a stage
 
 
@@ -101,10 +101,13 @@ class Epochs:
         if loss.is_weighted_bce and stage.batching == "random" and size is not None:
             rows = bce_rows(self.data, network)
 
+            wanted = stage.plateau_on == "epoch_mean"
+
             def by_events(seed: tuple[int, ...], rate: float) -> float:
                 order = random_order(len(self.data), seed)
-                fused_bce_epoch(network, rows, order, batch_size=size, learning_rate=rate)
-                return 0.0  # its batches are too small to look at each
+                return fused_bce_epoch(
+                    network, rows, order, batch_size=size, learning_rate=rate, wants_loss=wanted
+                )
 
             return by_events
 

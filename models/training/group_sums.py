@@ -69,8 +69,15 @@ def group_sums(
             "use by='auto' or 'torch' for this network"
         )
         raise ValueError(msg)
+    parameters = tuple(network.parameters())
+    wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
+    if isinstance(network, PunziNet) and fusible and not wanted:
+        # asked here: inside a torch Function, parameters need gradients even where nobody does
+        theta = packed(parameters)
+        plain = fused_sums(theta, network, events, quantity, gradient=False, over=over)
+        return torch.from_numpy(plain[0])
     apply = _Fused.apply if fusible else _Chunked.apply
-    sums: Tensor = apply(network, events, quantity, over, *network.parameters())
+    sums: Tensor = apply(network, events, quantity, over, *parameters)
     return sums
 
 
@@ -85,9 +92,7 @@ class _Fused(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         theta = packed(parameters)
-        sums, ctx.jacobian = fused_sums(
-            theta, network, events, quantity, gradient=any(ctx.needs_input_grad), over=over
-        )
+        sums, ctx.jacobian = fused_sums(theta, network, events, quantity, gradient=True, over=over)
         ctx.shapes = [p.shape for p in parameters]
         return torch.from_numpy(sums)
 

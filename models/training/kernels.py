@@ -351,9 +351,11 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
 
 
 @njit(**_OPTIONS)
-def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: ignore[no-untyped-def]
+def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss):  # type: ignore[no-untyped-def]
     """One epoch of theta -= rate * mean over the batch of w (y - target) dz/dtheta, in place.
 
+    Returns the mean over the batches of their losses, each at the weights it was met with, or 0 if
+    it is not wanted.
     rows (n, multiple of 8): scaled and padded features, weight, target, unused; with four features
     half a cache line, so that picking events in random order costs one memory access each, which is
     asked for one block ahead. order (n,): the batches are its consecutive slices of batch_size.
@@ -363,9 +365,11 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
     t[:] = theta
     gradient = np.zeros(len(theta))
     last = len(order) - 1
+    losses, n_batches = 0.0, 0
     for batch in range(0, len(order), batch_size):
         end = min(batch + batch_size, len(order))
         gradient[:] = 0.0
+        batch_loss = 0.0  # float64: sums of blocks
         for at in range(batch, end, BLOCK):
             m = min(BLOCK, end - at)
             for e in range(m):
@@ -377,13 +381,22 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths):  # type: i
                 for i in range(0, n_in + 2, LINE):
                     _prefetch(soon, i)
             _forward(x, t, m, h1, h2, z, widths)
+            if wants_loss:
+                total = _f(0.0)
+                for e in range(m):
+                    v = (_ONE - _f(2.0) * target[e]) * z[e]
+                    total += w[e] * (max(v, _f(0.0)) + _log1p(_exp(-abs(v))))
+                batch_loss += float(total)
             for e in range(m):
                 d[e] = w[e] * (_ONE / (_ONE + _exp(-z[e])) - target[e])
             _backward(x, t, m, h1, h2, d, gradient, widths)
+        losses += batch_loss / (end - batch)
+        n_batches += 1
         step = learning_rate / (end - batch)
         for q in range(len(theta)):
             t[q] = _f(t[q] - step * gradient[q])
     theta[:] = t
+    return losses / max(n_batches, 1)
 
 
 @njit(**_OPTIONS, forceinline=True)

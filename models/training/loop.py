@@ -15,7 +15,7 @@ import copy
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,7 @@ from models.training.group_sums import SumsBy, group_sums
 from models.training.history import History, history_from_rows
 from models.training.losses import efficiency_and_background
 from models.training.schedule import Plateau, after_epoch, learning_rate
-from models.training.settings import Stage, TrainingSettings
+from models.training.settings import Stage, TrainingSettings, with_epochs
 from models.training.threads import shared_map
 from models.training.training_set import TrainingSet
 from selection.errors import UserError
@@ -103,7 +103,7 @@ def train_network(
         msg = f"{len(v)} hypothesis_weights for {data.n_masses} trained masses"
         raise ValueError(msg)
     with shared_map(threads) as over:
-        epochs = Epochs(data, settings, seed, sums_by, over, threads)
+        epochs = Epochs(data, with_epochs(settings, len(data)), seed, sums_by, over, threads)
         return _train(epochs, validation, checkpoint, progress)
 
 
@@ -168,24 +168,45 @@ def _epoch(
     if len(validation):
         with torch.no_grad():
             held_out = float(epochs.whole(network, stage, validation))
-    state.plateau = after_epoch(state.plateau, value, stage)
+    by_batches = stage.plateau_on == "epoch_mean" and not mono
+    if not by_batches:
+        state.plateau = after_epoch(state.plateau, value, stage)
     rate = 0.0 if last else learning_rate(stage, state.epoch, state.plateau)
     _demand_finite(loss, state, epochs, rate)
     state.rows.append([state.stage, state.epoch, rate, value, held_out])
     if last:
         return
-    seed = (epochs.seed, state.stage, state.epoch)
+    mean = _steps(state, epochs, compiled, loss, rate)
+    if by_batches:
+        state.plateau = after_epoch(state.plateau, mean, stage)
+
+
+def _steps(
+    state: _State,
+    epochs: Epochs,
+    compiled: CompiledEpoch | None,
+    whole: Tensor,
+    rate: float,
+) -> float:
+    """One pass over the events, whose loss is `whole`; the mean loss of the batches."""
+    stage, seed = epochs.settings.stages[state.stage], (epochs.seed, state.stage, state.epoch)
     if compiled is not None:
-        _demand_finite(torch.tensor(compiled(seed, rate)), state, epochs, rate)
-        return
+        mean = compiled(seed, rate)
+        _demand_finite(torch.tensor(mean), state, epochs, rate)
+        return mean
     for group in state.optimizer.param_groups:
         group["lr"] = rate
-    losses = [loss] if mono else epochs.of_batches(network, stage, seed, state.left_out)
+    losses: Iterable[Tensor] = [whole]
+    if stage.batch_size is not None:
+        losses = epochs.of_batches(state.network, stage, seed, state.left_out)
+    values = []
     for batch_loss in losses:
         _demand_finite(batch_loss, state, epochs, rate)
+        values.append(float(batch_loss.detach()))
         state.optimizer.zero_grad()
         batch_loss.backward()
         state.optimizer.step()
+    return sum(values) / len(values)
 
 
 def _optimizer(network: PunziNet, stage: Stage) -> torch.optim.Optimizer:

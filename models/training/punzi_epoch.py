@@ -31,8 +31,8 @@ def fused_punzi_epoch(
 ) -> float:
     """SGD over all batches of the deal; changes the weights of a fusible network.
 
-    slopes: scaled group sums (n_groups,) -> L and dL/dS. Returns the last loss; one that is not
-    finite ends the epoch with the weights it was found at.
+    slopes: scaled group sums (n_groups,) -> L and dL/dS. Returns the mean loss of the batches, each
+    before its step; one that is not finite ends the epoch with the weights it was found at.
     """
     theta = packed(list(network.parameters()))
     out = np.empty((deal.start.shape[1], 1 + len(theta)))
@@ -42,7 +42,7 @@ def fused_punzi_epoch(
     rows, place = (deal.start, deal.stop), (theta, padded_widths(network), out, shared)
     all_batches = (events, rows, (0, len(deal.start)), False, *place)
     helpers = [Thread(target=share_batches, args=all_batches) for _ in range(threads - 1)]
-    value = np.nan
+    value, total = np.nan, 0.0
     try:
         for helper in helpers:
             helper.start()
@@ -56,10 +56,11 @@ def fused_punzi_epoch(
             if not np.isfinite(value):
                 break
             theta[:] = new
+            total += value
     finally:
         shared[0] = STOP  # before anything is waited for: also an interrupt of start() comes here
         for helper in helpers:
             if helper.ident is not None:
                 helper.join()
     put_back(theta, network)
-    return value
+    return total / len(deal.start) if np.isfinite(value) else np.nan

@@ -5,7 +5,12 @@
     authors   the example in the authors' public code: one batch, SGD 0.05, refined sigma_min
 
 Learning rates belong to the normalisation of the losses in losses.py. The plateau rule looks at the
-mono-batch loss: on noisy batch losses it halves the rate to nothing.
+mono-batch loss: on noisy batch losses it halves the rate to nothing. The BCE stage of the authors
+looks at the mean loss of the epoch's batches instead, which halves it later.
+
+    epochs = ceil(steps / batches per epoch)      of a stage that counts steps
+
+What a network learns is decided by steps: an epoch has 3 batches on a small sample, 70 on a large.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ BCE_EQUAL, BCE_MASS = "bce_equal", "bce_mass"  # for comparison
 Batching = Literal["random", "stratified"]
 Optimizer = Literal["sgd", "adam"]
 Schedule = Literal["constant", "plateau", "cosine"]
+PlateauOn = Literal["all_events", "epoch_mean"]
 PresetName = Literal["default", "paper", "authors"]
 
 CHOICES = {
@@ -28,6 +34,7 @@ CHOICES = {
     "batching": get_args(Batching),
     "optimizer": get_args(Optimizer),
     "schedule": get_args(Schedule),
+    "plateau_on": get_args(PlateauOn),
 }
 
 
@@ -45,6 +52,8 @@ class Stage:
     schedule: Schedule = "cosine"
     patience: int = 10  # plateau: epochs without improvement before the rate is reduced
     factor: float = 0.5  # plateau: what the rate is multiplied with
+    plateau_on: PlateauOn = "all_events"  # after an epoch; or the mean of its batches
+    steps: int | None = None  # instead of epochs: with_epochs() counts them
     begins_with: str | None = None  # stage whose network it starts from; None: the one before
 
     def __post_init__(self) -> None:
@@ -52,13 +61,22 @@ class Stage:
             if getattr(self, field) not in allowed:
                 msg = f"stage {self.name!r}: {field} is {getattr(self, field)!r}; choose {allowed}"
                 raise ValueError(msg)
-        positive = self.learning_rate > 0 and (self.batch_size is None or self.batch_size > 0)
+        counts = (self.batch_size, self.steps)
+        positive = self.learning_rate > 0 and all(n is None or n > 0 for n in counts)
         if not (positive and self.epochs >= 0 and self.patience >= 0 and 0 < self.factor < 1):
             msg = (
-                f"stage {self.name!r}: epochs and patience must not be negative, learning_rate and "
-                f"batch_size positive and factor in (0, 1); found {self}"
+                f"stage {self.name!r}: epochs and patience must not be negative, learning_rate, "
+                f"batch_size and steps positive and factor in (0, 1); found {self}"
             )
             raise ValueError(msg)
+
+    def batches(self, n_events: int) -> int:
+        """Steps of an epoch."""
+        if self.batch_size is None:
+            return 1
+        if self.batching == "stratified":
+            return max(1, round(n_events / self.batch_size))
+        return -(-n_events // self.batch_size)
 
 
 @dataclass(frozen=True)
@@ -136,7 +154,7 @@ PAPER = TrainingSettings(
 
 AUTHORS = TrainingSettings(
     stages=(
-        replace(PAPER_BCE, epochs=150, batch_size=4096),
+        replace(PAPER_BCE, epochs=150, batch_size=4096, plateau_on="epoch_mean"),
         Stage(
             name="punzi",
             loss="punzi",
@@ -150,6 +168,17 @@ AUTHORS = TrainingSettings(
     log_loss=False,
     formula="refined",
 )
+
+
+def with_epochs(settings: TrainingSettings, n_events: int) -> TrainingSettings:
+    """The same with the epochs of stages that count steps, on so many events."""
+    stages = (
+        stage
+        if stage.steps is None
+        else replace(stage, epochs=-(-stage.steps // stage.batches(n_events)))
+        for stage in settings.stages
+    )
+    return replace(settings, stages=tuple(stages))
 
 
 def with_equal_budget(settings: TrainingSettings) -> TrainingSettings:

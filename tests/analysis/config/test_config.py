@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.config.configuration import ConfigError, Configuration, load, parse
+from analysis.config.configuration import ConfigError, Configuration, as_yaml, load, parse
 from analysis.config.samples import MassRange
 from analysis.inputs.datasets import datasets, filled, matching_files
 from models.training.settings import PRESETS, with_equal_budget
@@ -138,6 +138,27 @@ def test_a_preset_is_what_the_models_say_and_can_be_changed(name):
     changed = parse(GOOD, where="y", overrides=[f"preset={name}", "sensitivity.a=5"])
     assert changed.settings.training_settings().a == 5
     assert changed.settings.training_settings().stages[:2] == PRESETS[name].stages
+
+
+def test_a_stage_counts_epochs_or_steps_and_a_person_replaces_the_count_of_the_preset():
+    changed = parse(GOOD, where="y", overrides=["training.bce.steps=200000"]).settings
+    assert (changed.training.bce.epochs, changed.training.bce.steps) == (None, 200_000)
+    assert changed.training.punzi.epochs == PRESETS["default"].stages[1].epochs
+    first, _, equal = changed.training_settings().stages
+    assert (first.epochs, first.steps) == (0, 200_000)
+    assert equal.steps is None
+    both = ["training.bce.steps=200000", "training.bce.epochs=7"]
+    with pytest.raises(ConfigError, match="epochs = 7 and steps = 200000; give one of them"):
+        parse(GOOD, where="y", overrides=both)
+    with pytest.raises(ConfigError, match="give one of them"):
+        parse(GOOD, where="y", overrides=["training.bce.epochs=null"])
+
+
+def test_a_resolved_configuration_with_steps_can_be_read_again():
+    config = parse(GOOD, where="y", overrides=["training.punzi.steps=77", "preset=authors"])
+    again = parse(as_yaml(config), where="again")
+    assert again.settings == config.settings
+    assert again.settings.training.bce.plateau_on == "epoch_mean"
 
 
 def test_the_masses_of_a_range_are_round_numbers():

@@ -6,8 +6,11 @@ import pytest
 from models.evaluation.comparison import (
     BCE_BEST,
     BCE_SINGLE,
+    BOXES_BEST,
     COMPARED,
     EQUAL_BEST,
+    MASS_BEST,
+    MASS_SINGLE,
     PUNZI_BEST,
     PUNZI_SINGLE,
     TREES_BEST,
@@ -212,7 +215,7 @@ def test_a_smooth_curve_shows_no_difference_of_untrained_masses(evaluated):
 def ensemble_of(evaluated, reach):
     """Three networks; reach: curve -> sigma_min in units of that of the first record."""
     one = evaluated[0].sigma_min_fb
-    networks = [0] if reach.keys() == {TREES_BEST} else [0, 1, 2]
+    networks = [0] if reach.keys() <= {TREES_BEST, BOXES_BEST} else [0, 1, 2]
     return [
         replace(
             evaluated[0], classifier=curve[0], selection=curve[1], quoted_on=part, network=i,
@@ -223,13 +226,16 @@ def ensemble_of(evaluated, reach):
 
 
 REACH = {PUNZI_SINGLE: 0.8, PUNZI_BEST: 0.7, BCE_SINGLE: 1.5, BCE_BEST: 1.0, EQUAL_BEST: 0.9}
+ASKED_FOR = {MASS_BEST: 0.4, MASS_SINGLE: 0.5}
+ONE_FOR_ALL_NETWORKS = {TREES_BEST: 0.5, BOXES_BEST: 2.0}
 
 
 def test_a_comparison_holds_the_ratios_of_its_curves(evaluated):
-    figures = ensemble_of(evaluated, REACH) + ensemble_of(evaluated, {TREES_BEST: 0.5})
+    figures = ensemble_of(evaluated, REACH | ASKED_FOR)
+    figures += ensemble_of(evaluated, ONE_FOR_ALL_NETWORKS)
     found = compare(figures)
     assert [(r.top, r.bottom) for r in found.ratios] == list(COMPARED)
-    ratios = (0.8, 0.8 / 0.9, 1.6, 1.5)
+    ratios = (0.8, 0.8 / 0.9, 2.0, 1.6, 1.6, 0.4, 1.5)
     for top, bottom, wanted in zip(*zip(*COMPARED, strict=True), ratios, strict=True):
         by_bin = np.array(found.ratio(top, bottom).by_bin)
         assert len(by_bin) == len(found.mass_bins_gev) - 1
@@ -242,6 +248,12 @@ def test_a_comparison_holds_the_ratios_of_its_curves(evaluated):
     assert found.share_within_20_percent == 1
     assert found.validation_over_training == pytest.approx(1)
     assert found.mass_bins_gev[-1] == WINDOWS.mass_gev.max()
+
+
+def test_what_was_not_asked_for_is_no_row(evaluated):
+    found = compare(ensemble_of(evaluated, REACH) + ensemble_of(evaluated, {TREES_BEST: 0.5}))
+    classifiers = [r.bottom[0] for r in found.ratios]
+    assert classifiers == ["bce", "bce_equal", "xgboost", "bce"]
 
 
 def test_the_best_bce_network_is_the_one_with_the_smallest_reach_at_low_masses(evaluated):

@@ -216,6 +216,18 @@ def test_processes_that_hold_a_share_of_the_events_each_give_the_gradient_of_all
     assert np.linalg.norm(found - whole) < 1e-6 * np.linalg.norm(pull @ np.abs(jacobian))
 
 
+@pytest.mark.parametrize("quantity", ["score", "bce", "accepted"])
+def test_sums_have_the_same_bits_with_and_without_their_gradient(toy_sets, quantity):
+    data, _ = toy_sets(n_background=30_000)
+    network = network_for(data)
+    with torch.no_grad():
+        plain = group_sums(network, data.whole, quantity=quantity)
+    assert not plain.requires_grad
+    with_gradient = group_sums(network, data.whole, quantity=quantity)
+    assert with_gradient.requires_grad
+    assert torch.equal(plain, with_gradient)
+
+
 def test_threads_do_not_change_a_bit(toy_sets):
     data, _ = toy_sets(n_background=60_000)
     network = network_for(data)

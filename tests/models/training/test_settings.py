@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from models.training import losses
-from models.training.settings import DEFAULT, PRESETS, Stage, TrainingSettings
+from models.training.batches import random_batches, shuffled_in_groups, stratified_batches
+from models.training.settings import DEFAULT, PRESETS, Stage, TrainingSettings, with_epochs
 
 
 def test_the_default_power_is_that_of_the_losses():
@@ -26,11 +27,11 @@ def test_the_exclusion_is_of_90_percent_and_one_sided():
 
 
 def test_all_presets_share_the_pretraining_of_the_paper():
-    """But for the batches and epochs of the authors' own programs."""
+    """But for batches, epochs and the loss that is looked at in the authors' own programs."""
     stages = {name: settings.stages[0] for name, settings in PRESETS.items()}
     bce = stages["paper"]
     assert stages["default"] == bce
-    assert stages["authors"] == replace(bce, epochs=150, batch_size=4096)
+    assert stages["authors"] == replace(bce, epochs=150, batch_size=4096, plateau_on="epoch_mean")
     assert (bce.name, bce.loss, bce.learning_rate, bce.batch_size) == ("bce", "bce", 1.0, 2048)
     assert (bce.optimizer, bce.schedule, bce.batching, bce.epochs) == (
         "sgd", "plateau", "random", 200,
@@ -61,6 +62,7 @@ def test_hypothesis_weights_are_not_negative_nor_all_zero(weights):
         {"factor": 1.0},
         {"learning_rate": -1.0},
         {"epochs": -1},
+        {"steps": 0},
     ],
     ids=str,
 )
@@ -76,3 +78,23 @@ def test_stages_have_different_names():
     first = DEFAULT.stages[0]
     with pytest.raises(ValueError, match="different names"):
         TrainingSettings((first, replace(first, epochs=1)))
+
+
+@pytest.mark.parametrize("size", [1, 7, 800, 2048, 10**6])
+def test_the_steps_of_an_epoch_are_its_batches(toy_sets, size):
+    data, _ = toy_sets(n_background=500, n_signal=40)
+    stage = Stage("s", "punzi", 1, 0.1, batch_size=size, batching="random")
+    assert stage.batches(len(data)) == len(random_batches(data, size, (1,)).start)
+    strata = replace(stage, batching="stratified")
+    deal = stratified_batches(shuffled_in_groups(data, (1,)), size, (1,))
+    assert strata.batches(len(data)) == len(deal.start)
+    assert replace(stage, batch_size=None).batches(len(data)) == 1
+
+
+def test_a_stage_that_counts_steps_lasts_as_many_epochs_as_they_need():
+    bce, punzi = DEFAULT.stages
+    counted = replace(DEFAULT, stages=(replace(bce, epochs=0, steps=1001), punzi))
+    found = [with_epochs(counted, n).stages[0].epochs for n in (2048 * 100, 2048 * 10 + 1, 5)]
+    assert found == [11, 91, 1001]  # of 100, 11 and 1 batches
+    assert with_epochs(counted, 5).stages[1] == punzi
+    assert with_epochs(DEFAULT, 12345) == DEFAULT

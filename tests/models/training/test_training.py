@@ -1,6 +1,7 @@
 """Laws of training: it resumes to the bit, says what goes wrong, and reports honest losses."""
 
 import copy
+import math
 import os
 import signal
 import subprocess
@@ -12,8 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.training import loop
+from models.training.batches import random_order
+from models.training.bce_epoch import bce_weights, eager_bce_losses
 from models.training.checkpoint import load_checkpoint
 from models.training.checks import failures
 from models.training.group_sums import group_sums
@@ -33,10 +37,13 @@ from selection.table import Folds
 
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
 BCE = replace(PAPER.stages[0], epochs=4, batch_size=256, learning_rate=0.3)
+BY_BATCHES = {"schedule": "plateau", "plateau_on": "epoch_mean", "patience": 0}
 MONO = replace(DEFAULT.stages[1], epochs=6)
 STRATIFIED = Stage(name="strata", loss="punzi", epochs=4, learning_rate=0.01, batch_size=800)
 RANDOM = replace(STRATIFIED, name="random", batching="random", optimizer="sgd", schedule="plateau")
-SHORT = TrainingSettings(stages=(BCE, MONO, STRATIFIED, RANDOM))
+SHORT = TrainingSettings(
+    stages=(replace(BCE, **BY_BATCHES), MONO, STRATIFIED, replace(RANDOM, **BY_BATCHES))
+)
 
 
 class Killed(Exception):  # noqa: N818
@@ -79,6 +86,52 @@ def test_a_killed_training_resumes_and_ends_with_the_same_bits(
         assert path.exists()
     resumed = train_network(*toy_sets(), SHORT, seed=3, checkpoint=path)
     assert same_bits(resumed, uninterrupted)
+
+
+@pytest.mark.parametrize("sums_by", ["auto", "torch"])
+def test_the_plateau_rule_by_batches_looks_at_the_mean_of_an_epoch_as_its_batches_were_met(
+    toy_sets, sums_by
+):
+    """The same training written out: a rate too high, halved where the mean has no new best."""
+    data, validation = toy_sets()
+    stage = replace(BCE, epochs=12, learning_rate=8.0, **BY_BATCHES)
+    result = train_network(
+        data, validation, TrainingSettings(stages=(stage,)), seed=3, sums_by=sums_by
+    )
+    network = PunziNet(data.features.min(axis=1), data.features.max(axis=1), seed=3)
+    weight, rate, best, rates = bce_weights(data), 8.0, math.inf, []
+    for epoch in range(12):
+        rates.append(rate)
+        optimizer, losses = torch.optim.SGD(network.parameters(), lr=rate), []
+        order = random_order(len(data), (3, 0, epoch))
+        for loss in eager_bce_losses(network, data, weight, order, batch_size=256):
+            losses.append(float(loss.detach()))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        mean = np.mean(losses)
+        rate, best = (rate, mean) if mean < best * (1 - 1e-4) else (rate / 2, best)
+    assert len(set(rates)) > 2
+    assert result.history.learning_rate.tolist() == [*rates, 0.0]
+    looking_at_all = train_network(
+        data,
+        validation,
+        TrainingSettings(stages=(replace(stage, plateau_on="all_events"),)),
+        seed=3,
+    )
+    assert looking_at_all.history.learning_rate.tolist() != [*rates, 0.0]
+
+
+def test_a_stage_by_steps_is_one_of_so_many_epochs(toy_sets):
+    sets = toy_sets()
+    n = BCE.batches(len(sets[0]))
+    assert n > 3
+    by_steps = train_network(
+        *sets, TrainingSettings(stages=(replace(BCE, epochs=0, steps=2 * n + 1),)), seed=3
+    )
+    by_epochs = train_network(*sets, TrainingSettings(stages=(replace(BCE, epochs=3),)), seed=3)
+    assert same_bits(by_steps, by_epochs)
+    assert by_steps.settings.stages[0].epochs == 3
 
 
 VICTIM = """
@@ -326,7 +379,7 @@ def test_a_network_that_rejects_all_is_blind_at_every_mass(toy_sets):
 
 def test_divergence_names_stage_epoch_rate_and_masses(toy_sets):
     wild = replace(BCE, learning_rate=1e38)
-    with pytest.raises(TrainingDiverged, match=r"'bce' of seed 1.*epoch 1 .*1e\+38.*all masses"):
+    with pytest.raises(TrainingDiverged, match=r"'bce' of seed 1.*epoch 0 .*1e\+38.*all masses"):
         train_network(*toy_sets(), TrainingSettings(stages=(wild,)), seed=1)
 
 
