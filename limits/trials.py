@@ -23,8 +23,8 @@ from scipy.special import ndtr
 
 from limits.counts import table_holding
 from limits.expectation import Expectation, Ints
-from limits.kernels import fill_toys
 from limits.significance import significance
+from limits.toys import fill_toys
 from models.results import Floats
 from selection.errors import UserError
 
