@@ -4,7 +4,7 @@
     sigma_theta = sigma_phi = 1 mrad sqrt(1 + (0.6 / p)^2)
     track:   17 < theta < 150 deg, efficiency 0.99
     muon ID: 0.86 / (1 + exp(-(p - 0.40) / 0.05))
-    pion taken for a muon: 0.04 + 0.25 / (1 + exp((p - 0.7) / 0.1))
+    pion taken for a muon: 0.04 + 0.25 / (1 + exp((p - 0.7) / 0.1)), times the turn-on of muon ID
     photon > 0.1 GeV in the ECL (12.4-31.4, 32.2-128.7, 130.7-155.1 deg) missed:
              1e-3 barrel, 5e-3 endcaps, 3e-2 within 0.4 deg of 90 deg, always in the gaps
     electron: seen with 0.998 in 12.4-155.1 deg
@@ -64,9 +64,10 @@ def taken_for_muon(p: float, theta: float, pion: bool) -> float:
     """Probability that a track is found and passes muon identification (muonID > 0.5)."""
     if not TRACK_THETA[0] < theta < TRACK_THETA[1]:
         return 0.0
+    turn_on = 1 / (1 + exp(-(p - 0.40) / 0.05))  # below, no track reaches the muon detector
     if pion:
-        return 0.99 * (0.04 + 0.25 / (1 + exp((p - 0.7) / 0.1)))
-    return 0.99 * 0.86 / (1 + exp(-(p - 0.40) / 0.05))
+        return 0.99 * (0.04 + 0.25 / (1 + exp((p - 0.7) / 0.1))) * turn_on
+    return 0.99 * 0.86 * turn_on
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -1,15 +1,13 @@
-"""e+ e- -> tau+ tau- with full spin correlations, both taus to mu nu nu or one to pi nu.
+"""e+ e- -> tau+ tau- with full spin correlations, each tau to mu nu nu, pi nu or rho nu.
 
     dsigma/dOmega = alpha(s)^2 beta / (4 s) R00                                       (Born)
     R00 = 1 + c^2 + st^2/g^2    Rxx = (1 + 1/g^2) st^2      Ryy = -beta^2 st^2
     Rzz = 1 + c^2 - st^2/g^2    Rxz = Rzx = 2 st c / g      (st = sin, c = cos, g = E/m)
     weight of the decays = 1 + R_ij h-_i h+_j / R00
 
-z along the tau-, x in the plane of the beam and towards the e-; both spins in these axes. The
-polarimeter of tau- -> mu nu_tau nubar_mu is the direction of the nubar_mu in the tau's rest frame
-(|M|^2 ~ (P - m s).k_nubar p_mu.k_nu, exact in m_mu), of tau- -> pi nu the direction of the pion;
-opposite signs for tau+. The muon and nu_tau then decay isotropically from their own rest frame.
-The sign of x matters: turning it flips Rxz.
+z along the tau-, x in the plane of the beam and towards the e-; both spins in these axes. Decays
+and polarimeters h: simulation.taudecay. A pion may be taken for a muon, one or both of them; the
+photons of a rho must be lost. The sign of x matters: turning it flips Rxz.
 """
 
 from __future__ import annotations
@@ -21,16 +19,16 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from selection.beams import MUON_MASS_GEV
-from simulation.couplings import ALPHA, FB_GEV2, PION_MASS_GEV, TAU_MASS_GEV, running
-from simulation.frames import boost, isotropic, polar, turned
+from simulation.couplings import ALPHA, FB_GEV2, TAU_MASS_GEV, running
+from simulation.frames import boost, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
+from simulation.spinors import Vector
+from simulation.taudecay import MUON, NO_PHOTONS, PION, RHO, decay, rho_decay
 
 FloatArray = npt.NDArray[np.float64]
 
-BR_MUON = 0.1739  # PDG 2024
-BR_PION = 0.1082
-PION_SHARE = 0.3  # of the draws: one tau -> pi nu; oversampled, since a fake weighs little
+BRANCHING = (0.1739, 0.1082, 0.2549)  # mu nu nu, pi nu, pi pi0 nu; PDG 2024
+DRAWN = (0.7, 0.11, 0.19)  # shares of the draws: a fake weighs little
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -57,32 +55,17 @@ def spin_correlation(c: float, gamma: float, h_minus, h_plus) -> float:  # type:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def decay(rng: np.random.Generator, to_pion: bool, sign: float):  # type: ignore[no-untyped-def]
-    """(momentum of the charged particle, polarimeter) in the tau's rest frame; sign +1 for tau-."""
-    m = TAU_MASS_GEV
-    c, phi = isotropic(rng)
-    n = polar(sign, c, phi)
-    if to_pion:
-        e = (m * m + PION_MASS_GEV**2) / (2 * m)
-        p = sign * sqrt(e * e - PION_MASS_GEV**2)
-        return (p * n[0], p * n[1], p * n[2], e), n
-    r = (MUON_MASS_GEV / m) ** 2
-    while True:  # x^2 (1 - x - r)^2 / (1 - x), below its maximum 4/27 for r = 0
-        x = (1 - r) * rng.random()
-        if 4 / 27 * rng.random() < x * x * (1 - x - r) ** 2 / (1 - x):
-            break
-    pair2 = m * m * (1 - x)  # mass^2 of muon and nu_tau
-    pair = sqrt(pair2)
-    e = (pair2 + MUON_MASS_GEV**2) / (2 * pair)
-    cm, phim = isotropic(rng)
-    v = polar(sqrt(e * e - MUON_MASS_GEV**2), cm, phim)
-    b = -sign * x / (2 - x)  # velocity of the pair, against the neutrino
-    return boost((v[0], v[1], v[2], e), (b * n[0], b * n[1], b * n[2])), n
+def _decayed(rng: np.random.Generator, mode: int, sign: float):  # type: ignore[no-untyped-def]
+    """(charged particle, polarimeter, two photons) in the tau's rest frame."""
+    if mode == RHO:
+        return rho_decay(rng, sign)
+    p, h = decay(rng, mode == PION, sign)
+    return p, h, NO_PHOTONS
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def visible_pair(rng, s: float, pion_minus: bool, pion_plus: bool, spins: bool):  # type: ignore[no-untyped-def]
-    """(plus, minus) visible momenta in the frame of the annihilation."""
+def visible_pair(rng, s: float, minus_mode: int, plus_mode: int, spins: bool):  # type: ignore[no-untyped-def]
+    """(plus, minus, photons of plus, of minus) in the frame of the annihilation."""
     gamma = sqrt(s) / (2 * TAU_MASS_GEV)
     beta = sqrt(1 - 1 / gamma**2)
     c = 0.0
@@ -91,23 +74,41 @@ def visible_pair(rng, s: float, pion_minus: bool, pion_plus: bool, spins: bool):
         if 2 * rng.random() < 1 + c * c + (1 - c * c) / gamma**2:
             break
     while True:
-        p_minus, h_minus = decay(rng, pion_minus, 1.0)
-        p_plus, h_plus = decay(rng, pion_plus, -1.0)
+        p_minus, h_minus, g_minus = _decayed(rng, minus_mode, 1.0)
+        p_plus, h_plus, g_plus = _decayed(rng, plus_mode, -1.0)
         if not spins:
             break
         if 2 * rng.random() < 1 + spin_correlation(c, gamma, h_minus, h_plus):
             break
-    minus = boost(p_minus, (0.0, 0.0, beta))
-    plus = boost(p_plus, (0.0, 0.0, -beta))
-    # `turned` carries x to -(e- direction) in the plane: x and y change sign to point at the e-
     phi = 2 * pi * rng.random()
-    a = turned((-plus[0], -plus[1], plus[2]), c, phi)
-    b = turned((-minus[0], -minus[1], minus[2]), c, phi)
-    return (a[0], a[1], a[2], plus[3]), (b[0], b[1], b[2], minus[3])
+    return (
+        _placed(p_plus, -beta, c, phi),
+        _placed(p_minus, beta, c, phi),
+        _placed(g_plus[0], -beta, c, phi),
+        _placed(g_plus[1], -beta, c, phi),
+        _placed(g_minus[0], beta, c, phi),
+        _placed(g_minus[1], beta, c, phi),
+    )
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _fill(rng, sqrt_s, isr, spins, out, pion, weight):  # type: ignore[no-untyped-def]
+def _placed(p: Vector, beta: float, c: float, phi: float) -> Vector:
+    """A momentum of the tau's rest frame, the tau with velocity beta along (c, phi).
+
+    `turned` carries x to -(e- direction) in the plane: x and y change sign to point at the e-.
+    """
+    moved = boost(p, (0.0, 0.0, beta))
+    x, y, z = turned((-moved[0], -moved[1], moved[2]), c, phi)
+    return (x, y, z, moved[3])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _mode(u: float) -> int:
+    return MUON if u < DRAWN[MUON] else PION if u < DRAWN[MUON] + DRAWN[PION] else RHO
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _fill(rng, sqrt_s, isr, spins, out, mode, weight):  # type: ignore[no-untyped-def]
     for i in range(len(sqrt_s)):
         s = sqrt_s[i] ** 2
         z, h = radiated_share(rng, s, 1 - 4 * TAU_MASS_GEV**2 / s, isr)
@@ -115,25 +116,33 @@ def _fill(rng, sqrt_s, isr, spins, out, pion, weight):  # type: ignore[no-untype
         if reduced <= 4.0001 * TAU_MASS_GEV**2:
             continue
         weight[i] = h * born_cross_section(reduced)
-        u = rng.random() / PION_SHARE
-        pion[i, 0], pion[i, 1] = u < 0.5, 0.5 <= u < 1
-        plus, minus = visible_pair(rng, reduced, pion[i, 1], pion[i, 0], spins)
+        mode[i, 0], mode[i, 1] = _mode(rng.random()), _mode(rng.random())
+        visible = visible_pair(rng, reduced, mode[i, 1], mode[i, 0], spins)
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
-        out[i, 0], out[i, 1], out[i, 2] = boost(plus, velocity), boost(minus, velocity), gamma
+        out[i, 2] = gamma
+        for j in range(6):
+            if visible[j][3] > 0:
+                out[i, j if j < 2 else j + 1] = boost(visible[j], velocity)
 
 
 @dataclass(frozen=True)
 class TauPairs:
-    """Momenta (n, 3, 4) of +, - and ISR photon in the CM frame; pion (n, 2) for + and -.
+    """Momenta (n, 7, 4) of +, -, ISR photon and photons of the rho's in the CM frame.
 
-    The mean of cross_section_fb is that of all tau pairs, of weight_fb that of the two channels.
+    mode (n, 2): decays of the tau+ and the tau-. The mean of cross_section_fb is that of all tau
+    pairs, of weight_fb that of pairs with these decays.
     """
 
     momenta: FloatArray
-    pion: npt.NDArray[np.bool_]
+    mode: npt.NDArray[np.int64]
     cross_section_fb: FloatArray
     weight_fb: FloatArray
+
+    @property
+    def pion(self) -> npt.NDArray[np.bool_]:
+        """(n, 2): whether the charged particle is a pion."""
+        return self.mode != MUON
 
 
 def tau_pairs(
@@ -141,11 +150,7 @@ def tau_pairs(
 ) -> TauPairs:
     """One draw per entry of sqrt_s_gev. spins=False decays each tau as if unpolarised."""
     n = len(sqrt_s_gev)
-    momenta, pion, sigma = np.zeros((n, 3, 4)), np.zeros((n, 2), np.bool_), np.zeros(n)
-    _fill(rng, sqrt_s_gev, isr, spins, momenta, pion, sigma)
-    rate = np.where(
-        pion.any(axis=1),
-        2 * BR_MUON * BR_PION / PION_SHARE,
-        BR_MUON**2 / (1 - PION_SHARE),
-    )
-    return TauPairs(momenta, pion, sigma, sigma * rate)
+    momenta, mode, sigma = np.zeros((n, 7, 4)), np.zeros((n, 2), np.int64), np.zeros(n)
+    _fill(rng, sqrt_s_gev, isr, spins, momenta, mode, sigma)
+    rate = (np.array(BRANCHING) / np.array(DRAWN))[mode].prod(axis=1)
+    return TauPairs(momenta, mode, sigma, sigma * rate)

@@ -7,7 +7,8 @@ from selection.beams import MUON_MASS_GEV, SUPERKEKB
 from selection.recoil import MuonPair, momenta, recoil, reference_features
 from simulation.couplings import TAU_MASS_GEV
 from simulation.frames import lab_matrix
-from simulation.taupair import decay, spin_correlation, tau_pairs, visible_pair
+from simulation.taudecay import decay
+from simulation.taupair import spin_correlation, tau_pairs, visible_pair
 
 
 def test_polarised_muon_decay_has_the_michel_spectrum():
