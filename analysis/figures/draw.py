@@ -132,9 +132,11 @@ def put_warning(figure: Figure, text: str) -> None:
 
 @in_style
 def fix_layout(figure: Figure) -> None:
-    """Find the places of everything once, not once for each file."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    """Find the places of everything once, not once for each file; an engine that is left, even one
+    that does nothing, makes matplotlib draw twice for each."""
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+    figure.set_layout_engine(None)
 
 
 def _listed(run: RunFolder, drawing: Drawing) -> dict[str, Any]:
