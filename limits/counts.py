@@ -38,7 +38,8 @@ def background_counts(expectation: Expectation, size: Ints) -> CountTable:
         msg = (
             f"window {int(size.argmax())} needs a table of {longest} counts (expected "
             f"{expectation.mean[size.argmax()]:.4g} events); exact sums go up to {MOST_COUNTS}. "
-            "Use asymptotic limits (limits.asymptotic), which are right to a per mille there"
+            "Use asymptotic limits; if few events are expected, one row or one normalisation "
+            "uncertainty is so large that this window has no useful limit"
         )
         raise UserError(msg)
     pmf, tail = np.zeros((len(size), longest)), np.zeros((len(size), longest))

@@ -184,14 +184,16 @@ def test_limits_rise_with_the_count_and_with_the_level_and_fall_with_the_backgro
     assert np.all(upper_limits(more, counts)[1:] < found[1:])
 
 
-def test_a_count_covers_a_signal_exactly_if_it_is_not_below_the_smallest_allowed():
+@pytest.mark.parametrize("level", [0.90, 0.20])
+def test_a_count_covers_a_signal_exactly_if_it_is_not_below_the_smallest_allowed(level):
     rows = np.array([[0.0, 2.0], [4.0, 0.0], [25.0, 10.0]])
     b = expectation(rows, [0.5, 2.0], normalisation=0.1, signal=0.05)
     for s in (0.5, 2.4, 6.0, 15.0):
-        smallest = smallest_allowed(b, s)
-        assert np.all(upper_limits(b, smallest) >= s)
+        smallest = smallest_allowed(b, s, level=level)
+        assert np.all(upper_limits(b, smallest, level=level) >= s)
         before = smallest > 0
-        assert np.all(upper_limits(b, np.maximum(smallest - 1, 0))[before] < s)
+        less = upper_limits(b, np.maximum(smallest - 1, 0), level=level)
+        assert np.all(less[before] < s)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 90.0, np.nan])
