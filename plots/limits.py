@@ -22,6 +22,7 @@ from plots.style import RED, SLATE, Label, headroom, in_style, logarithmic_y, pa
 Floats = npt.NDArray[np.float64]
 
 INNER, OUTER = "#607641", "#f5bb54"  # green and yellow that colour-blind readers tell apart
+LEGEND_SHARE = 0.22  # of the height
 LOCAL_SIGMAS = (1, 2, 3, 4, 5)
 
 
@@ -32,13 +33,17 @@ def limit_on_cross_section(
     """Limits in fb; couplings: text and cross section (n_masses,) of guide lines."""
     figure, ax = _bands(limits, np.ones(len(limits.mass_gev)), np.array, label)
     low, high = ax.get_ylim()
+    free = low * (high / low) ** (1 - LEGEND_SHARE)  # above it stands the legend
     for text, sigma in couplings:
-        shown = np.isfinite(sigma) & (sigma > low) & (sigma < high)
-        if shown.sum() > 1:
-            ax.plot(limits.mass_gev, sigma, color=SLATE, linewidth=0.6, linestyle=(0, (4, 2)))
-            at = int(np.flatnonzero(shown)[shown.sum() // 2])
+        shown = np.isfinite(sigma) & (sigma > low) & (sigma < free)
+        above = np.flatnonzero(shown & (sigma > 1.8 * limits.plus2_fb))
+        ax.plot(
+            limits.mass_gev, np.where(shown, sigma, np.nan), color=SLATE, linewidth=0.6,
+            linestyle=(0, (4, 2)),
+        )  # fmt: skip
+        if above.size:  # the text stands free of the bands, as near to them as it can
             ax.annotate(
-                text, (limits.mass_gev[at], sigma[at]), xytext=(1.5, 1.5), fontsize=5.5,
+                text, (limits.mass_gev[above[-1]], sigma[above[-1]]), xytext=(3, 1), fontsize=6,
                 textcoords="offset points", color=SLATE,
             )  # fmt: skip
     ax.set_ylim(low, high)
@@ -79,7 +84,7 @@ def _bands(
     if np.isfinite(limits.observed_fb).any():
         ax.plot(mass, shown("observed_fb"), color="black", linewidth=0.7, label="Observed")
     logarithmic_y(ax)
-    headroom(ax, 0.22)
+    headroom(ax, LEGEND_SHARE)
     _mark_small(ax, limits)
     ax.set_xlim(0, 1.03 * float(mass.max()))
     ax.set_xlabel(label.words.mass_text)

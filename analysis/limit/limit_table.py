@@ -12,12 +12,12 @@ from analysis.terminal import console
 from limits.coupling import coupling
 from models.results import Limits
 
-SHOWN = 10  # masses of the short table
+SHOWN = 12  # masses of the short table
 MOST_SIGNIFICANT = 3
 HEADS = ("m [GeV]", "expected [fb]", "68 % band", "observed [fb]", "coupling", "p local", "sigma")
 
 
-def limit_rows(limits: Limits, *, every: int = 1) -> list[list[str]]:
+def limit_rows(limits: Limits) -> list[list[str]]:
     """One row per mass, as HEADS; the coupling is the observed one, else the expected."""
     seen = np.isfinite(limits.n_observed)
     best = np.where(seen, limits.observed_fb, limits.median_fb)
@@ -32,8 +32,15 @@ def limit_rows(limits: Limits, *, every: int = 1) -> list[list[str]]:
             _number(limits.p_local[i], 2),
             _number(limits.significance[i], 2),
         ]
-        for i in range(0, len(limits.mass_gev), every)
+        for i in range(len(limits.mass_gev))
     ]
+
+
+def shown_rows(limits: Limits) -> list[list[str]]:
+    """Rows of a few masses, evenly spaced."""
+    mass, rows = limits.mass_gev, limit_rows(limits)
+    wanted = np.linspace(mass[0], mass[-1], SHOWN)
+    return [rows[i] for i in np.unique(np.abs(mass[:, None] - wanted).argmin(axis=0))]
 
 
 def significant_lines(limits: Limits) -> list[str]:
@@ -82,7 +89,7 @@ def print_limits(run: RunFolder) -> None:
     table = Table(title=title, title_justify="left")
     for head in HEADS:
         table.add_column(head, justify="right")
-    for row in limit_rows(limits, every=max(1, len(limits.mass_gev) // SHOWN)):
+    for row in shown_rows(limits):
         table.add_row(*row)
     console.stdout.print(table)
     for text in (*significant_lines(limits), *notes(run, limits)):

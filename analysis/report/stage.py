@@ -18,7 +18,7 @@ from analysis.figures.draw import load_list
 from analysis.inputs.findings import grouped, load_findings
 from analysis.inputs.fingerprint import local_fingerprint
 from analysis.limit.blinding import changed_after_unblinding
-from analysis.limit.limit_table import HEADS, SHOWN, limit_rows, notes, significant_lines
+from analysis.limit.limit_table import HEADS, limit_rows, notes, shown_rows, significant_lines
 from analysis.limit.stage import load_limits, shown_network
 from analysis.report.page import (
     bullets,
@@ -152,7 +152,6 @@ def _limits(run: RunFolder) -> dict[str, tuple[str, str]]:
         return {}
     limits = load_limits(run)
     told = [*significant_lines(limits), *notes(run, limits)]
-    short = max(1, len(limits.mass_gev) // SHOWN)
     about = (
         f"Upper limits at {100 * limits.level:g} % confidence ({limits.method}) for "
         f"{limits.luminosity_inv_fb:g} fb⁻¹."
@@ -160,7 +159,7 @@ def _limits(run: RunFolder) -> dict[str, tuple[str, str]]:
     rows = limit_rows(limits)
     content = [
         paragraph(about),
-        table(HEADS, rows[::short]),
+        table(HEADS, shown_rows(limits)),
         bullets(told) if told else "",
         details(f"all {len(rows)} scan masses", table(HEADS, rows)),
     ]

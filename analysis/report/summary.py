@@ -202,8 +202,9 @@ def _empty_windows(contents: Sequence[WindowContent]) -> list[str]:
         if c.network == first and empty.any():
             found.append(
                 f"{c.sample}: no row passes the single cut in {int(empty.sum())} of "
-                f"{len(c.mass_gev)} windows; one row stands for {c.row_weight[0]:.2g} events, so "
-                f"its background there is not known to be smaller."
+                f"{len(c.mass_gev)} windows; one row stands for up to "
+                f"{c.row_weight[empty].max():.2g} events, so its background there is not known to "
+                f"be smaller."
             )
     return found
 
