@@ -42,9 +42,11 @@ def limit_on_cross_section(
             linestyle=(0, (4, 2)),
         )  # fmt: skip
         if above.size:  # the text stands free of the bands, as near to them as it can
+            at = float(limits.mass_gev[above[-1]])
+            side = -1 if at > 0.85 * limits.mass_gev.max() else 1  # inside the frame
             ax.annotate(
-                text, (limits.mass_gev[above[-1]], sigma[above[-1]]), xytext=(3, 1), fontsize=6,
-                textcoords="offset points", color=SLATE,
+                text, (at, sigma[above[-1]]), xytext=(3 * side, 1), fontsize=6, color=SLATE,
+                textcoords="offset points", ha="left" if side > 0 else "right",
             )  # fmt: skip
     ax.set_ylim(low, high)
     ax.set_ylabel(rf"{_confidence(limits)} limit on $\sigma\,\mathcal{{B}}$ [fb]")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.figures.run_results import Drawing, RunResults, drawable
+from analysis.figures.spectra import data_label
 from limits.coupling import coupling
 from models.results import Floats, Limits, to_rows
 from plots.limits import limit_on_coupling, limit_on_cross_section, p_values
@@ -20,7 +21,8 @@ def limits(m: RunResults) -> Iterator[Drawing]:
     found = m.limits
     if found is None:
         return
-    label = replace(m.label, luminosity_inv_fb=found.luminosity_inv_fb)
+    seen = np.isfinite(found.n_observed).any()
+    label = replace(data_label(m) if seen else m.label, luminosity_inv_fb=found.luminosity_inv_fb)
     rows = list(to_rows(found))
     small = int(found.too_small.sum())
     about = (

@@ -76,7 +76,7 @@ def counting(
         "best_high_fb": best.high / per_fb,
         "p_local": p,
         "significance": significance(p),
-        "p_global": global_p_values(toys, p).p,
+        "p_global": np.maximum(global_p_values(toys, p).p, 1 / settings.toys),
     }, np.quantile(toys.smallest_p, norm.sf([1, 2, 3]))
 
 

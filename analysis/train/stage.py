@@ -51,13 +51,17 @@ class SimulatedEvents:
     table: EventTable
     windows: MassWindows
     trained: npt.NDArray[np.bool_]  # (n_windows,) is the mass used in training?
-    fingerprint: str  # of the selection
+    fingerprint: str  # of the selection of simulated events: new data train nothing again
+
+
+def without_data(config: Configuration, selection: Selection) -> Selection:
+    """Signal and background of the skim; data never enter training or evaluation."""
+    data = {name for name, sample in config.samples.items() if sample.kind == "data"}
+    return replace(selection, parts=tuple(p for p in selection.parts if p.sample not in data))
 
 
 def simulated_table(config: Configuration, selection: Selection) -> EventTable:
-    """Signal and background of the skim; data never enter training or evaluation."""
-    data = {name for name, sample in config.samples.items() if sample.kind == "data"}
-    parts = [part for part in selection.parts if part.sample not in data]
+    parts = without_data(config, selection).parts
     if all(np.isfinite(part.mass_gev) for part in parts):
         msg = "the configuration has no background sample; training needs signal and background"
         raise TrainError(msg)
@@ -81,7 +85,7 @@ def simulated_events(
         run.finish("windows", stamp, [run.windows])
     windows = load_windows(run.windows)
     trained = trained_masses(table, windows, settings)
-    return SimulatedEvents(table, windows, trained, selection.fingerprint)
+    return SimulatedEvents(table, windows, trained, without_data(config, selection).fingerprint)
 
 
 def trained_masses(
