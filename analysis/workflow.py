@@ -78,8 +78,14 @@ def run_until(
 ) -> None:
     """Everything up to a stage, and what a person wants to see of it."""
     with _opened(config_path, name, changes) as inputs:
-        _until(last, inputs, execution)
+        left = _until(last, inputs, execution)
         run, config, _ = inputs
+        if last == "limit" and left is None:
+            msg = (
+                f"no limits: the network of {run.path} has no single cut that leaves signal at "
+                "every mass; set evaluation.single_cut to a number, or train longer"
+            )
+            raise RunError(msg)
         if last in ("select", "report"):
             show_cutflow(run, config)
         if last == "train":

@@ -60,6 +60,9 @@ def find_limits(
     network = shown_network(run, config)
     if load_model(run.model("punzi", network)).conditions.cut is None:
         log.warning("limit: network %d has no single cut, so there is nothing to count", network)
+        for path in (run.scan, run.scan_csv, run.limits, run.limits_csv, run.workspaces):
+            path.unlink(missing_ok=True)  # of an earlier evaluation
+        shutil.rmtree(run.hepdata, ignore_errors=True)
         return None
     stamp = _stamp(run, config, network)
     if run.is_current("limit", stamp):

@@ -160,6 +160,18 @@ def test_a_second_call_is_up_to_date_and_another_level_is_not(own_run, evaluated
     assert own_run.limits.read_bytes() == before  # the same input, the same bytes
 
 
+def test_without_a_single_cut_no_limits_of_an_earlier_evaluation_stay(own_run, evaluated, caplog):
+    from models.trained import load_model, save_model, with_cut
+
+    _, config, sets, simulated = evaluated
+    path = own_run.model("punzi", 0)
+    save_model(with_cut(load_model(path), None), path)
+    assert find_limits(own_run, config, simulated, sets) is None
+    assert "no single cut" in caplog.text
+    assert not own_run.limits.exists()
+    assert not own_run.hepdata.exists()
+
+
 def test_a_coupling_needs_its_table_and_its_reference(evaluated):
     run, config, sets, simulated = evaluated
     scan = make_scan(run, config, simulated, simulated.windows, network=0, luminosity_inv_fb=50.0)
