@@ -92,6 +92,7 @@ def files_to_make(config: Configuration, folder: Path, *, scale: float = 1.0) ->
                             parts=1 if is_signal else recipe.parts,
                             mass_gev=mass,
                             isr=recipe.isr,
+                            fsr=recipe.fsr,
                             max_rows=rows,
                             beams=config.beams,
                         ),

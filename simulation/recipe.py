@@ -9,6 +9,9 @@ of n_generated tried points each, whose weights add up to the rate of the sample
 `max_rows` thins the rows of a background file to about that many of nearly equal weight: many tries
 and few rows keep the largest weight small. An event of three photons has three rows.
 
+`isr` and `fsr`: radiation off the beams, and off the muons of signal and tau pairs. In mu mu gamma
+both come together: without isr there is one photon at tree level.
+
 The spread of sqrt(s) widens M2_rec by 2 E_rec delta, E_rec the energy recoiling. SuperKEKB's
 5.3 MeV alone would give 0.093 GeV^2 at 8.6 GeV, more than the published width of the Belle II
 simulation there (0.066, all effects): those widths leave room for about 1 MeV, our default.
@@ -53,6 +56,7 @@ class Recipe:
     parts: int = 1
     mass_gev: float | None = None
     isr: bool = True
+    fsr: bool = True
     beams: Beams = field(default=SUPERKEKB)
     sqrt_s_spread_gev: float = 0.001
     max_rows: int | None = None

@@ -94,7 +94,7 @@ def _signal_draws(
     energy = _energies(recipe, rng, n)
     if recipe.process == "alp":
         return alp_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
-    events = signal_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr)
+    events = signal_draws(rng, mass_gev=mass, sqrt_s_gev=energy, isr=recipe.isr, fsr=recipe.fsr)
     return events.momenta, events.weight_fb
 
 
@@ -130,7 +130,8 @@ def _signal(recipe: Recipe, rng: np.random.Generator) -> Sample:
 def _tau_pairs(recipe: Recipe, rng: np.random.Generator) -> Sample:
     kept, weights = [], []
     for n in _blocks(recipe.n_generated):
-        pairs = tau_pairs(rng, sqrt_s_gev=_energies(recipe, rng, n), isr=recipe.isr)
+        energy = _energies(recipe, rng, n)
+        pairs = tau_pairs(rng, sqrt_s_gev=energy, isr=recipe.isr, fsr=recipe.fsr)
         weight = pairs.weight_fb / (recipe.n_generated * recipe.parts)
         kept.append(
             reconstruct(

@@ -9,7 +9,8 @@
     dPhi_3 = dy1 dy2 / (4s) dOmega dphi / (8 (2 pi)^5)
 
 with y_i = D_i and E1 = (s - y2)/(2 sqrt_s), E2 = (s - y1)/(2 sqrt_s), both y drawn log-uniform.
-sigma goes as g'^2 exactly; the samples are made for g' = 0.1. No radiation off the final state.
+sigma goes as g'^2 exactly; the samples are made for g' = 0.1. Radiation off the beams is that of
+simulation.radiation, off the muons that of simulation.final_radiation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy.typing as npt
 
 from selection.beams import MUON_MASS_GEV
 from simulation.couplings import ALPHA, FB_GEV2
+from simulation.final_radiation import pair_radiates
 from simulation.frames import boost, isotropic, polar, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
 from simulation.spinors import Vector, bar_product, slash, slash_plus_mass, spinor
@@ -95,7 +97,7 @@ def point(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _fill(  # type: ignore[no-untyped-def]
-    rng: np.random.Generator, sqrt_s: FloatArray, mass: float, isr: bool, out: FloatArray
+    rng: np.random.Generator, sqrt_s: FloatArray, mass: float, isr: bool, fsr: bool, out: FloatArray
 ):
     weight = np.zeros(len(sqrt_s))
     for i in range(len(sqrt_s)):
@@ -107,22 +109,25 @@ def _fill(  # type: ignore[no-untyped-def]
         weight[i] = w * h
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
+        if fsr:
+            k1, k2, off_muons = pair_radiates(rng, k1, k2)
+            out[i, 3] = boost(off_muons, velocity)
         out[i, 0], out[i, 1], out[i, 2] = boost(k2, velocity), boost(k1, velocity), gamma
     return weight
 
 
 @dataclass(frozen=True)
 class SignalEvents:
-    """Momenta (n, 3, 4) of mu+, mu- and the ISR photon in the CM frame; weight [fb] per try."""
+    """Momenta (n, 4, 4) of mu+, mu-, ISR and FSR photon in the CM frame; weight [fb] per try."""
 
     momenta: FloatArray
     weight_fb: FloatArray
 
 
 def signal_draws(
-    rng: np.random.Generator, *, mass_gev: float, sqrt_s_gev: FloatArray, isr: bool
+    rng: np.random.Generator, *, mass_gev: float, sqrt_s_gev: FloatArray, isr: bool, fsr: bool
 ) -> SignalEvents:
     """One weighted draw per entry of sqrt_s_gev; the mean weight is sigma at g' = 0.1."""
-    momenta = np.zeros((len(sqrt_s_gev), 3, 4))
-    weight = _fill(rng, sqrt_s_gev, mass_gev, isr, momenta)
+    momenta = np.zeros((len(sqrt_s_gev), 4, 4))
+    weight = _fill(rng, sqrt_s_gev, mass_gev, isr, fsr, momenta)
     return SignalEvents(momenta, weight)

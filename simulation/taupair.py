@@ -6,8 +6,9 @@
     weight of the decays = 1 + R_ij h-_i h+_j / R00
 
 z along the tau-, x in the plane of the beam and towards the e-; both spins in these axes. Decays
-and polarimeters h: simulation.taudecay. A pion may be taken for a muon, one or both of them; the
-photons of a rho must be lost. The sign of x matters: turning it flips Rxz.
+and polarimeters h: simulation.taudecay; radiation off their muons: simulation.final_radiation. A
+pion may be taken for a muon, one or both of them; the photons of a rho must be lost. The sign of x
+matters: turning it flips Rxz.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulation.couplings import ALPHA, FB_GEV2, TAU_MASS_GEV, running
+from simulation.final_radiation import muon_radiates
 from simulation.frames import boost, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
 from simulation.spinors import Vector
@@ -55,16 +57,19 @@ def spin_correlation(c: float, gamma: float, h_minus, h_plus) -> float:  # type:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _decayed(rng: np.random.Generator, mode: int, sign: float):  # type: ignore[no-untyped-def]
+def _decayed(rng: np.random.Generator, mode: int, sign: float, fsr: bool):  # type: ignore[no-untyped-def]
     """(charged particle, polarimeter, two photons) in the tau's rest frame."""
     if mode == RHO:
         return rho_decay(rng, sign)
     p, h = decay(rng, mode == PION, sign)
+    if mode == MUON and fsr:
+        p, photon_off_muon = muon_radiates(rng, p)
+        return p, h, (photon_off_muon, NO_PHOTONS[1])
     return p, h, NO_PHOTONS
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def visible_pair(rng, s: float, minus_mode: int, plus_mode: int, spins: bool):  # type: ignore[no-untyped-def]
+def visible_pair(rng, s: float, minus_mode: int, plus_mode: int, spins: bool, fsr: bool = False):  # type: ignore[no-untyped-def]
     """(plus, minus, photons of plus, of minus) in the frame of the annihilation."""
     gamma = sqrt(s) / (2 * TAU_MASS_GEV)
     beta = sqrt(1 - 1 / gamma**2)
@@ -74,8 +79,8 @@ def visible_pair(rng, s: float, minus_mode: int, plus_mode: int, spins: bool):  
         if 2 * rng.random() < 1 + c * c + (1 - c * c) / gamma**2:
             break
     while True:
-        p_minus, h_minus, g_minus = _decayed(rng, minus_mode, 1.0)
-        p_plus, h_plus, g_plus = _decayed(rng, plus_mode, -1.0)
+        p_minus, h_minus, g_minus = _decayed(rng, minus_mode, 1.0, fsr)
+        p_plus, h_plus, g_plus = _decayed(rng, plus_mode, -1.0, fsr)
         if not spins:
             break
         if 2 * rng.random() < 1 + spin_correlation(c, gamma, h_minus, h_plus):
@@ -108,7 +113,7 @@ def _mode(u: float) -> int:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _fill(rng, sqrt_s, isr, spins, out, mode, weight):  # type: ignore[no-untyped-def]
+def _fill(rng, sqrt_s, isr, fsr, spins, out, mode, weight):  # type: ignore[no-untyped-def]
     for i in range(len(sqrt_s)):
         s = sqrt_s[i] ** 2
         z, h = radiated_share(rng, s, 1 - 4 * TAU_MASS_GEV**2 / s, isr)
@@ -117,7 +122,7 @@ def _fill(rng, sqrt_s, isr, spins, out, mode, weight):  # type: ignore[no-untype
             continue
         weight[i] = h * born_cross_section(reduced)
         mode[i, 0], mode[i, 1] = _mode(rng.random()), _mode(rng.random())
-        visible = visible_pair(rng, reduced, mode[i, 1], mode[i, 0], spins)
+        visible = visible_pair(rng, reduced, mode[i, 1], mode[i, 0], spins, fsr)
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
         out[i, 2] = gamma
@@ -128,7 +133,7 @@ def _fill(rng, sqrt_s, isr, spins, out, mode, weight):  # type: ignore[no-untype
 
 @dataclass(frozen=True)
 class TauPairs:
-    """Momenta (n, 7, 4) of +, -, ISR photon and photons of the rho's in the CM frame.
+    """Momenta (n, 7, 4) of +, -, ISR photon, two photons of + and two of - in the CM frame.
 
     mode (n, 2): decays of the tau+ and the tau-. The mean of cross_section_fb is that of all tau
     pairs, of weight_fb that of pairs with these decays.
@@ -146,11 +151,16 @@ class TauPairs:
 
 
 def tau_pairs(
-    rng: np.random.Generator, *, sqrt_s_gev: FloatArray, isr: bool, spins: bool = True
+    rng: np.random.Generator,
+    *,
+    sqrt_s_gev: FloatArray,
+    isr: bool,
+    fsr: bool,
+    spins: bool = True,
 ) -> TauPairs:
     """One draw per entry of sqrt_s_gev. spins=False decays each tau as if unpolarised."""
     n = len(sqrt_s_gev)
     momenta, mode, sigma = np.zeros((n, 7, 4)), np.zeros((n, 2), np.int64), np.zeros(n)
-    _fill(rng, sqrt_s_gev, isr, spins, momenta, mode, sigma)
+    _fill(rng, sqrt_s_gev, isr, fsr, spins, momenta, mode, sigma)
     rate = (np.array(BRANCHING) / np.array(DRAWN))[mode].prod(axis=1)
     return TauPairs(momenta, mode, sigma, sigma * rate)

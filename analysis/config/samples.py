@@ -101,6 +101,7 @@ class Simulate(Strict):
     )
     parts: int = Field(1, gt=0, le=9999, description="number of files; fills {part} in `files`")
     isr: bool = Field(True, description="initial-state radiation")
+    fsr: bool = Field(True, description="radiation off the muons of signal and tau decays")
 
 
 class _Sample(Strict):

@@ -38,13 +38,15 @@ def test_recoil_width_is_within_a_fifth_of_belle_2_at_every_mass():
 
 
 def test_recoil_of_the_true_muons_without_radiation_is_the_signal_mass():
-    recipe = Recipe("signal", 2_000, 1, mass_gev=3.0, isr=False, sqrt_s_spread_gev=0.0)
+    recipe = Recipe("signal", 2_000, 1, mass_gev=3.0, isr=False, fsr=False, sqrt_s_spread_gev=0.0)
     p = np.array(SUPERKEKB.total) - simulate(recipe).rows.true.sum(axis=1)
     assert p[:, 3] ** 2 - (p[:, :3] ** 2).sum(axis=1) == pytest.approx(9.0, abs=1e-9)
 
 
 def test_spread_of_the_collision_energy_shifts_the_recoil_by_twice_its_energy():
-    recipe = Recipe("signal", 20_000, 1, mass_gev=8.0, isr=False, sqrt_s_spread_gev=0.005)
+    recipe = Recipe(
+        "signal", 20_000, 1, mass_gev=8.0, isr=False, fsr=False, sqrt_s_spread_gev=0.005
+    )
     rows = simulate(recipe).rows
     p = np.array(SUPERKEKB.total) - rows.true.sum(axis=1)
     mass2 = p[:, 3] ** 2 - (p[:, :3] ** 2).sum(axis=1)

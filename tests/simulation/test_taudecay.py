@@ -79,7 +79,9 @@ def test_pions_of_the_rho_follow_the_matrix_element():
 
 
 def test_decays_come_with_their_branching_fractions():
-    pairs = tau_pairs(np.random.default_rng(2), sqrt_s_gev=np.full(100_000, 10.58), isr=False)
+    pairs = tau_pairs(
+        np.random.default_rng(2), sqrt_s_gev=np.full(100_000, 10.58), isr=False, fsr=False
+    )
     sigma = pairs.cross_section_fb.mean()
     for a in range(3):
         for b in range(3):
@@ -89,7 +91,9 @@ def test_decays_come_with_their_branching_fractions():
 
 
 def test_only_a_rho_has_photons_and_they_belong_to_its_side():
-    pairs = tau_pairs(np.random.default_rng(3), sqrt_s_gev=np.full(3_000, 10.58), isr=False)
+    pairs = tau_pairs(
+        np.random.default_rng(3), sqrt_s_gev=np.full(3_000, 10.58), isr=False, fsr=False
+    )
     energy = pairs.momenta[:, 3:, 3].reshape(-1, 2, 2)  # of tau+, of tau-
     assert np.array_equal((energy > 0).all(axis=2), pairs.mode == RHO)
     rho = pairs.momenta[:, :2] + pairs.momenta[:, 3:].reshape(-1, 2, 2, 4).sum(axis=2)

@@ -146,7 +146,7 @@ def test_features_agree_with_pythia_only_with_spin_correlations(pions, n):
 
 
 def test_visible_mass_never_exceeds_the_tau_energy_and_momenta_are_on_shell():
-    pairs = tau_pairs(np.random.default_rng(6), sqrt_s_gev=np.full(5000, 10.58), isr=True)
+    pairs = tau_pairs(np.random.default_rng(6), sqrt_s_gev=np.full(5000, 10.58), isr=True, fsr=True)
     muons = ~pairs.pion.any(axis=1)
     p = pairs.momenta[muons, 0]
     assert p[:, 3] ** 2 - (p[:, :3] ** 2).sum(1) == pytest.approx(MUON_MASS_GEV**2, abs=1e-9)
