@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -90,8 +91,20 @@ def room(name):
     return name
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path):
+    """Import statements and calls of a file, however deep."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call)
+    return [node for node in ast.walk(tree_of(path)) if isinstance(node, kinds)]
+
+
 def all_imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -101,7 +114,7 @@ def all_imports(path):
 
 def our_imports(path):
     """Modules of ours that a file imports, types too: `a.b.c` of `from a.b import c` if it is one."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
@@ -158,7 +171,7 @@ def test_imports_have_no_cycles():
 
 def test_nobody_imports_what_another_module_keeps_for_itself():
     for path in MODULES:
-        for name in _names(ast.parse(path.read_text())):
+        for name in _names(tree_of(path)):
             private = name.split(".")[0] in OURS and "._" in name and "__" not in name
             assert not private, f"{module_name(path)} imports {name}"
 
@@ -166,7 +179,7 @@ def test_nobody_imports_what_another_module_keeps_for_itself():
 def test_every_package_opens_with_one_docstring():
     for path in MODULES:
         if path.name == "__init__.py":
-            body = ast.parse(path.read_text()).body
+            body = tree_of(path).body
             assert len(body) == 1
             assert isinstance(body[0], ast.Expr)
 
@@ -186,7 +199,7 @@ def test_nobody_unpickles_or_evaluates():
         names = set(all_imports(path))
         assert not names & {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}, path
         executed = []
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 assert called not in {"eval", "torch.load", "yaml.load", "np.load"}, path
@@ -198,13 +211,16 @@ def declared(lines):
     return {re.split(r"[\[<>=!~ ]", line)[0].lower().replace("_", "-") for line in lines}
 
 
+distributions = cache(packages_distributions)  # reads the files of every installed package
+
+
 def third_party(folder):
     """Distributions that the files of a folder import, those they can do without too."""
     names = set()
     for path in (ROOT / folder).rglob("*.py"):
         names |= {name.split(".")[0] for name in all_imports(path)}
         names |= set(re.findall(r'importorskip\("(\w+)"', path.read_text()))
-    known = packages_distributions()
+    known = distributions()
     return {
         known[name][0].lower().replace("_", "-")
         for name in names - set(OURS) - sys.stdlib_module_names
