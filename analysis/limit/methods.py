@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import norm
 
-from analysis.limit.scan import interval_rows, passing_columns, smoothed_efficiency
+from analysis.limit.scan import (
+    effective_rows,
+    interval_rows,
+    passing_columns,
+    smoothed_efficiency,
+)
 from limits.asymptotic import asymptotic_limits
 from limits.expectation import Expectation
 from limits.shape import EDGES, ShapeExpectation, binned_in_widths, mixed_templates, refuse_thin
@@ -148,19 +153,19 @@ def _templates(
         for k in (1, 2)
     )  # fmt: skip
     scale = scan.luminosity_inv_fb / config.luminosity_inv_fb
-    rows, one = [], []
+    found = []
     for p, name in enumerate(scan.samples):
         background = (passing["sample"] == name) & np.isnan(passing["signal_mass_gev"])
         axis, weight = passing["axis"][background], passing["weight"][background] * scale
         w, w2 = (binned_in_widths(axis, weight**k, peak, sigma) for k in (1, 2))
-        seen = w > 1e-12
         nearby = np.repeat(scan.row_weight[p][:, None], len(EDGES) - 1, axis=1)
-        rows.append(np.divide(w**2, w2, out=np.zeros(w.shape), where=seen))
-        one.append(np.divide(w2, w, out=nearby, where=seen))
+        empty = binned_in_widths(axis, np.ones(len(axis)), peak, sigma) == 0
+        found.append(effective_rows(np.where(empty, 0, w), w2, nearby))  # a sum may leave 1e-17
+    rows, one = np.array(found).transpose(1, 2, 3, 0)
     expectation = ShapeExpectation(
         signal=mixed_templates(scan.mass_gev, simulated.mass_gev, signal),
-        rows=np.stack(rows, axis=-1),
-        row_weight=np.stack(one, axis=-1),
+        rows=rows,
+        row_weight=one,
         normalisation=normalisations(config, scan),
         signal_uncertainty=signal_uncertainty(config, scan),
     )

@@ -127,18 +127,14 @@ def make_scan(
     _, total, total_squares = everything.within(windows.low, windows.high)
     added = np.divide(total_squares, total, out=np.zeros(len(windows)), where=total > 0)
 
-    rows, events, squares, one = [], [], [], []
+    found = []
     for name in samples:
         own = judged & (table.sample == table.sample_names.index(name))
         nearby = row_weight(table.axis[own], table.weight[own] * of_all, windows.peak)
-        of_sample = passing_of(passing, name, scale)
-        _, w, w2 = of_sample.within(windows.low, windows.high)
-        some = w > 0
-        rows.append(np.divide(w**2, w2, out=np.zeros(len(w)), where=some))
-        one.append(np.divide(w2, w, out=nearby, where=some))
-        events.append(w)
-        squares.append(w2)
-    background = np.sum(events, axis=0)
+        _, w, w2 = passing_of(passing, name, scale).within(windows.low, windows.high)
+        found.append((*effective_rows(w, w2, nearby), w, w2))
+    rows, one, events, squares = np.array(found).transpose(1, 0, 2)
+    background = events.sum(axis=0)
     s = config.settings.sensitivity
     formula = PunziFormula(luminosity_inv_fb, s.a, s.b, s.formula)
     return Scan(
@@ -151,13 +147,13 @@ def make_scan(
         efficiency=efficiency,
         efficiency_error=error,
         background=background,
-        background_error=np.sqrt(np.sum(squares, axis=0)),
+        background_error=np.sqrt(squares.sum(axis=0)),
         added_background=added,
         sigma_min_fb=punzi_sensitivity(efficiency, background + added, formula),
-        too_small=UNSEEN * np.sum(one, axis=0) > SMALL * np.sqrt(background + 1),
-        rows=np.array(rows),
-        events=np.array(events),
-        row_weight=np.array(one),
+        too_small=UNSEEN * one.sum(axis=0) > SMALL * np.sqrt(background + 1),
+        rows=rows,
+        events=events,
+        row_weight=one,
     )
 
 
@@ -172,14 +168,21 @@ def interval_rows(run: RunFolder, config: Configuration, scan: Scan) -> tuple[Fl
     edges = elementary_intervals(scan.low, scan.high)
     passing = passing_columns(run, scan.network)
     scale = scan.luminosity_inv_fb / config.luminosity_inv_fb
-    rows, one = [], []
+    middle = (scan.low + scan.high) / 2
+    found = []
     for i, name in enumerate(scan.samples):
         _, w, w2 = passing_of(passing, name, scale).within(edges[:-1], edges[1:])
-        middle = (scan.low + scan.high) / 2
         nearby = np.interp((edges[1:] + edges[:-1]) / 2, middle, scan.row_weight[i])
-        rows.append(np.divide(w**2, w2, out=np.zeros(len(w)), where=w > 0))
-        one.append(np.divide(w2, w, out=nearby, where=w > 0))
-    return np.array(rows).T, np.array(one).T
+        found.append(effective_rows(w, w2, nearby))
+    rows, one = np.array(found).transpose(1, 2, 0)
+    return rows, one
+
+
+def effective_rows(w: Floats, w2: Floats, nearby: Floats) -> tuple[Floats, Floats]:
+    """(sum w)^2 / sum w^2 rows of weight sum w^2 / sum w; of nothing, 0 of the weight `nearby`."""
+    some = w > 0
+    rows = np.divide(w**2, w2, out=np.zeros(w.shape), where=some)
+    return rows, np.divide(w2, w, out=nearby.copy(), where=some)
 
 
 def passing_columns(run: RunFolder, network: int) -> dict[str, Any]:

@@ -68,17 +68,14 @@ def find_limits(
     if run.is_current("limit", stamp):
         log.info("limit: up to date")
         return load_limits(run)
-    luminosity = data_luminosity_inv_fb(config) or config.luminosity_inv_fb
-    settings = config.settings.limit
-    wanted = settings.masses_gev
-    masses = None if wanted is None else np.array(mass_values(wanted))
-    windows = scan_windows(
-        load_fits(run.windows)[1],
-        simulated.windows,
-        masses_gev=masses,
-        step_sigma=settings.step_sigma,
+    scan = make_scan(
+        run,
+        config,
+        simulated,
+        windows_of_scan(run, config, simulated.windows),
+        network=network,
+        luminosity_inv_fb=data_luminosity_inv_fb(config) or config.luminosity_inv_fb,
     )
-    scan = make_scan(run, config, simulated, windows, network=network, luminosity_inv_fb=luminosity)
     write_scan(run, scan)
     if data_are_shown(config):
         note_unblinding(run, config, network=network)
@@ -99,6 +96,17 @@ def find_limits(
     run.finish("limit", stamp, outputs)
     _tell(run, scan, network)
     return limits
+
+
+def windows_of_scan(run: RunFolder, config: Configuration, simulated: MassWindows) -> MassWindows:
+    settings = config.settings.limit
+    wanted = settings.masses_gev
+    return scan_windows(
+        load_fits(run.windows)[1],
+        simulated,
+        masses_gev=None if wanted is None else np.array(mass_values(wanted)),
+        step_sigma=settings.step_sigma,
+    )
 
 
 def shown_network(run: RunFolder, config: Configuration) -> int:
