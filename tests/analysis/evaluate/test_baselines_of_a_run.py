@@ -41,7 +41,7 @@ def case(evaluated, tmp_path_factory):
     shutil.copytree(run.path, path)
     own, yaml = RunFolder(path), run.path.parent / "datasets.yaml"
     config = load(yaml, (*QUICK, *ON))
-    before = {p: p.stat().st_mtime_ns for p in (path / "networks").iterdir()}
+    before = {p: p.stat().st_mtime_ns for p in (path / "networks").iterdir() if p.is_file()}
     train_networks(own, config, simulated, ONE)
     assert all(p.stat().st_mtime_ns == t for p, t in before.items())
     figures = evaluate_networks(own, config, simulated, workers=1)
