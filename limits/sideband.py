@@ -15,13 +15,14 @@ its own error does not know that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from limits.expectation import Expectation
 from limits.shape import EDGES
+from limits.significance import local_p_values
 from models.results import Floats
 from selection.errors import UserError
 
@@ -74,6 +75,17 @@ def sideband_background(counts: npt.ArrayLike, mass_gev: Floats) -> Sideband:
         deviance=everywhere(deviance),
         freedom=int(BESIDE.sum()) - DEGREE - 1,
     )
+
+
+def sideband_p_values(sideband: Sideband, counts: Floats) -> Floats:
+    """P(>= n | b of the sidebands) of the counts (n_masses, n_bins); nan where b is."""
+    usable = np.isfinite(sideband.background)
+    p = np.full(len(usable), np.nan)
+    some = replace(sideband, background=sideband.background[usable], error=sideband.error[usable])
+    if usable.any():
+        inside = counts[usable][:, WINDOW].sum(axis=1)
+        p[usable] = local_p_values(as_expectation(some, np.zeros(len(inside))), inside)
+    return p
 
 
 def as_expectation(sideband: Sideband, signal_uncertainty: Floats) -> Expectation:

@@ -189,6 +189,10 @@ class Limits:
     p_local: Floats  # of at least so many events without signal
     significance: Floats  # local, one-sided
     p_global: Floats  # that somewhere in the scan p is so small
+    p_global_bound: Floats  # from upcrossings: at most
+    sideband_background: Floats  # events that the data beside the window foretell; nan: too few
+    sideband_error: Floats
+    sideband_p: Floats  # local p-value with that background: a check without simulated rates
     global_lines: Floats  # (3,) local p-values that are 1, 2, 3 sigma globally
     cross_section_fb: Floats  # at coupling_reference, with its branching ratio; nan: not known
     coupling_reference: float

@@ -130,6 +130,7 @@ def _tables(config: Configuration, scan: Scan, limits: Limits) -> list[_Table]:
                 _Column("local p-value", "", limits.p_local),
                 _Column("local significance", "", limits.significance),
                 _Column("global p-value", "", limits.p_global),
+                _Column("local p-value, background from sidebands", "", limits.sideband_p),
                 _Column("best cross section", "FB", limits.best_fb),
             ]
             if seen

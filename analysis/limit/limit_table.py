@@ -57,10 +57,21 @@ def significant_lines(limits: Limits) -> list[str]:
     return [
         f"{limits.mass_gev[i]:.3f} GeV: {limits.n_observed[i]:.0f} events, local p = "
         f"{limits.p_local[i]:.2g} ({limits.significance[i]:.1f} sigma), global p = "
-        f"{limits.p_global[i]:.2g}, best cross section {limits.best_fb[i]:.3g} fb "
-        f"({limits.best_low_fb[i]:.3g} to {limits.best_high_fb[i]:.3g})"
+        f"{limits.p_global[i]:.2g} (upcrossings: at most {limits.p_global_bound[i]:.2g}), best "
+        f"cross section {limits.best_fb[i]:.3g} fb ({limits.best_low_fb[i]:.3g} to "
+        f"{limits.best_high_fb[i]:.3g}){_beside(limits, i)}"
         for i in found
     ]
+
+
+def _beside(limits: Limits, i: int) -> str:
+    """What the data beside a window say of it."""
+    if np.isnan(limits.sideband_p[i]):
+        return "; too few data beside it for a check"
+    return (
+        f"; by the data beside it {limits.sideband_background[i]:.3g} ± "
+        f"{limits.sideband_error[i]:.2g} events, local p = {limits.sideband_p[i]:.2g}"
+    )
 
 
 def notes(run: RunFolder, limits: Limits) -> list[str]:

@@ -26,6 +26,7 @@ from limits.asymptotic import asymptotic_limits
 from limits.expectation import Expectation
 from limits.shape import EDGES, ShapeExpectation, binned_in_widths, mixed_templates, refuse_thin
 from limits.shape import shape_limits as fitted_limits
+from limits.sideband import sideband_background, sideband_p_values
 from limits.significance import best_signal, local_p_values, significance
 from limits.trials import global_p_values, scan_toys
 from limits.upper import bayesian_limits, expected_limits, upper_limits
@@ -45,7 +46,8 @@ METHOD_TEXT = {
 EXPECTED = ("minus2", "minus1", "median", "plus1", "plus2")
 OF_DATA = (
     *("observed_fb", "bayesian_fb", "n_observed", "best_fb", "best_low_fb", "best_high_fb"),
-    *("p_local", "significance", "p_global"),
+    *("p_local", "significance", "p_global", "p_global_bound"),
+    *("sideband_background", "sideband_error", "sideband_p"),
 )
 Columns = dict[str, Floats]
 
@@ -72,6 +74,7 @@ def counting(
         n_toys=settings.toys,
         seed=settings.seed,
     )
+    scanned = global_p_values(toys, p)
     return columns | {
         "n_observed": n,
         "observed_fb": _in_fb(upper_limits(expectation, n, level=settings.level), per_fb),
@@ -81,7 +84,9 @@ def counting(
         "best_high_fb": best.high / per_fb,
         "p_local": p,
         "significance": significance(p),
-        "p_global": np.maximum(global_p_values(toys, p).p, 1 / settings.toys),
+        "p_global": np.maximum(scanned.p, 1 / settings.toys),
+        "p_global_bound": scanned.bound,
+        **sidebands(config, scan, data),
     }, np.quantile(toys.smallest_p, norm.sf([1, 2, 3]))
 
 
@@ -108,7 +113,7 @@ def shape(
 ) -> tuple[Columns, Floats]:
     """Template fit; refused, with the numbers, where the simulation does not carry it."""
     peak = (scan.low + scan.high) / 2
-    sigma = (scan.high - scan.low) / (2 * simulated.n_sigma)
+    sigma = _width(config, scan)
     expectation, efficiency = _templates(run, config, scan, simulated, peak, sigma)
     refuse_thin(expectation, scan.mass_gev, scan.samples)
     counts = None if data is None else binned_in_widths(data, np.ones(len(data)), peak, sigma)
@@ -128,7 +133,20 @@ def shape(
         "best_high_fb": (best + error) / per_fb,
         "p_local": p,
         "significance": significance(p),
+        **sidebands(config, scan, data),
     }, np.full(3, np.nan)
+
+
+def sidebands(config: Configuration, scan: Scan, data: Floats) -> Columns:
+    """Background and p-value of each window from the data beside it; nan where they are few."""
+    peak, sigma = (scan.low + scan.high) / 2, _width(config, scan)
+    counts = binned_in_widths(data, np.ones(len(data)), peak, sigma)
+    found = sideband_background(counts, scan.mass_gev)
+    return {
+        "sideband_background": found.background,
+        "sideband_error": found.error,
+        "sideband_p": sideband_p_values(found, counts),
+    }
 
 
 def _templates(
@@ -206,6 +224,11 @@ def in_windows(axis: Floats, low: Floats, high: Floats) -> Floats:
     ordered = np.sort(axis)
     first = np.searchsorted(ordered, low, side="right")
     return (np.searchsorted(ordered, high, side="left") - first).astype(np.float64)
+
+
+def _width(config: Configuration, scan: Scan) -> Floats:
+    """Core width (n_masses,) of the peaks, of which a window is +-n_sigma."""
+    return (scan.high - scan.low) / (2 * config.settings.windows.n_sigma)
 
 
 def _per_fb(scan: Scan, efficiency: Floats) -> Floats:

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.config.configuration import ConfigError, Configuration, load
 from analysis.limit.limit_table import limit_rows, significant_lines
-from analysis.limit.methods import in_windows, signal_uncertainty
+from analysis.limit.methods import in_windows, sidebands, signal_uncertainty
 from analysis.limit.scan import make_scan, passing_columns, running, scan_windows
 from analysis.limit.stage import (
     find_limits,
@@ -79,6 +79,8 @@ def test_an_injected_signal_is_found_at_its_mass_with_its_cross_section(evaluate
     assert limits.best_fb[at] == pytest.approx(sigma_fb, abs=3 * error)
     assert limits.observed_fb[at] > limits.plus2_fb[at]
     assert limits.p_global[best] < 0.05
+    assert limits.p_local[best] < limits.p_global_bound[best] < 0.2
+    assert np.all(limits.p_global_bound[limits.significance <= 1] == 1)
     assert f"{limits.mass_gev[best]:.3f} GeV" in significant_lines(limits)[0]
 
 
@@ -87,6 +89,25 @@ def test_global_p_values_are_never_below_local_ones(evaluated):
     extreme = limits.p_local < 0.3
     assert np.all(limits.p_global[extreme] >= limits.p_local[extreme] * 0.99)
     assert np.all(np.diff(limits.global_lines) < 0)
+
+
+def test_the_data_beside_a_window_foretell_a_smooth_background_and_see_a_peak(evaluated):
+    """Flat data at one event per tenth of a width, without any simulated rate."""
+    run, config, _, simulated = evaluated
+    curve = load_fits(run.windows)[1]
+    windows = scan_windows(curve, simulated.windows, masses_gev=None, step_sigma=1.0)
+    scan = make_scan(run, config, simulated, windows, network=0, luminosity_inv_fb=50.0)
+    at = int(np.abs(scan.mass_gev - 3.0).argmin())
+    width = float((scan.high - scan.low)[at] / 4)
+    flat = np.arange(0, 40, width / 10)
+    plain = sidebands(config, scan, flat)
+    assert plain["sideband_background"][at] == pytest.approx(40, rel=0.05)
+    assert 0.2 < plain["sideband_p"][at] < 0.8
+    peak = np.linspace(-1, 1, 80) * width + windows.peak[at]
+    seen = sidebands(config, scan, np.concatenate([flat, peak]))
+    assert seen["sideband_background"][at] == plain["sideband_background"][at]
+    assert seen["sideband_p"][at] < 1e-4
+    assert np.isnan(plain["sideband_p"][scan.mass_gev < 1.5]).all()
 
 
 def test_data_are_counted_in_their_windows_and_everything_is_for_their_luminosity(evaluated):
