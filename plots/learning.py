@@ -33,7 +33,11 @@ def loss_evolution(
         for h in histories:
             thin = 0.9 if len(histories) == 1 else 0.6
             ax.plot(h.epoch, h.training, color=BLUE, linewidth=thin, alpha=0.8)
-            ax.plot(h.epoch, h.validation, color=RED, linewidth=thin, alpha=0.8, linestyle="--")
+            known = np.isfinite(h.validation)
+            ax.plot(
+                h.epoch[known], h.validation[known], color=RED, linewidth=thin, alpha=0.8,
+                linestyle="--",
+            )  # fmt: skip
         _finish(ax, histories)
         if np.nanmin([h.training.min() for h in histories]) > 0 and _range(histories) > 20:
             ax.set_yscale("log")

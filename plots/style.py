@@ -80,6 +80,7 @@ STYLE: dict[Any, Any] = {
     "figure.constrained_layout.hspace": 0.0,
     "savefig.dpi": 300,
     "pdf.fonttype": 42,
+    "svg.hashsalt": "punzi",
 }
 
 P = ParamSpec("P")
@@ -228,13 +229,26 @@ def histogram_rows(histograms: Mapping[str, hist.Hist]) -> list[dict[str, Any]]:
     return rows
 
 
-def save(figure: Figure, stem: Path, numbers: Sequence[Mapping[str, Any]]) -> tuple[Path, ...]:
-    """Writes stem.pdf, stem.png and stem.csv, each whole or not at all; returns their paths."""
+DATE = {
+    "pdf": "CreationDate",
+    "svg": "Date",
+    "png": "Software",
+}  # left out: same numbers, same bytes
+
+
+def save(
+    figure: Figure,
+    stem: Path,
+    numbers: Sequence[Mapping[str, Any]],
+    *,
+    formats: Sequence[str] = ("pdf",),
+    dpi: int = 300,
+) -> tuple[Path, ...]:
+    """Writes stem.png, stem.csv and the other formats, each whole or not at all; their paths."""
 
     def draw(kind: str) -> Callable[[Path], None]:
-        # no date inside: the same numbers give the same bytes
-        nothing: dict[str, Any] = {"CreationDate": None} if kind == "pdf" else {"Software": None}
-        return lambda path: figure.savefig(path, format=kind, metadata=nothing, dpi=300)
+        nothing: dict[str, Any] = {DATE[kind]: None}
+        return lambda path: figure.savefig(path, format=kind, metadata=nothing, dpi=dpi)
 
     def table(path: Path) -> None:
         with path.open("w", newline="") as file:
@@ -242,7 +256,7 @@ def save(figure: Figure, stem: Path, numbers: Sequence[Mapping[str, Any]]) -> tu
             writer.writeheader()
             writer.writerows(numbers)
 
-    writers = {"pdf": draw("pdf"), "png": draw("png"), "csv": table}
+    writers = {kind: draw(kind) for kind in (*formats, "png")} | {"csv": table}
     written = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in writers)
     with mpl.rc_context(STYLE):
         for path, write in zip(written, writers.values(), strict=True):

@@ -11,7 +11,8 @@ OPTIONS = ["-q", "run", "--workers=1", "--chunk-size=4000", "--networks=1"]
 OPTIONS += ["--set=training.bce.epochs=20", "--set=training.punzi.epochs=40"]
 OPTIONS += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
 OPTIONS += ["--set=training.seeds=2"]
-OPTIONS += ["--set=plots.signal_masses_gev=[2]"]  # drawing is most of the work, and begun anew
+OPTIONS += ["--set=plots.signal_masses_gev=[2]", "--set=plots.formats=[]", "--set=plots.dpi=50"]
+# drawing is most of the work, and begun anew
 # Not compared: the log; the ROOT file, which carries the time of writing (histograms.json has the
 # same content); the page, which shows the name of the run.
 LEFT_OUT = {"log.txt", ".lock", "histograms.root", "report.html"}
@@ -60,7 +61,7 @@ def results(folder):
 @pytest.mark.timeout(600)
 def test_twenty_kills_do_not_change_a_byte(small_inputs, tmp_path):
     draw = random.Random("kill")
-    seconds = [draw.uniform(0.02, 1.5) for _ in range(KILLS - 2)] + [4.0, 7.0]  # figures last
+    seconds = [draw.uniform(0.02, 1.2) for _ in range(KILLS - 1)] + [4.0]  # figures last
     command = [sys.executable, "-c", FORKS, *OPTIONS, "-c", str(small_inputs / "datasets.yaml")]
     done = subprocess.run(
         [*command, "whole", "killed"],

@@ -45,6 +45,10 @@ def small(text):
             sample["simulate"].pop("max_rows", None)
     training = config.setdefault("settings", {}).setdefault("training", {})
     training |= {"bce": {"epochs": 30}, "punzi": {"epochs": 100}, "folds": 2}
+    config["luminosity_inv_fb"] = (
+        5  # few rows stand for many events, and limits sum over all counts
+    )
+    config["settings"]["plots"] = {"formats": [], "dpi": 60}
     return yaml.safe_dump(config)
 
 

@@ -198,6 +198,10 @@ class PlotSettings(_Section):
     experiment: str = Field("Belle II", max_length=40)
     text: str = Field("Simulation (own work)", max_length=60)
     signal_masses_gev: tuple[float, ...] = Field((1.0, 3.0, 6.0), max_length=5)
+    formats: tuple[Literal["pdf", "svg"], ...] = Field(
+        ("pdf",), description="files of each figure beside the PNG of the report"
+    )
+    dpi: int = Field(300, ge=50, le=1200, description="dots per inch of the PNG")
 
 
 class Settings(_Section):

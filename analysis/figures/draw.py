@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +58,7 @@ def draw_figures(
         return _pictures(run)
     old = {run.path / name for about in load_list(run) for name in about["files"]}
     run.plots.mkdir(parents=True, exist_ok=True)
-    results = run_results(run, config, simulated)
+    results, plots = run_results(run, config, simulated), config.settings.plots
     warning = warning_of(run, network=results.network)
     listed: list[dict[str, Any]] = []
     saved: list[Future[tuple[Path, ...]]] = []
@@ -69,12 +69,12 @@ def draw_figures(
             fix_layout(drawing.figure)
             work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
             if pool is None:
-                save(*work)
+                save(*work, formats=plots.formats, dpi=plots.dpi)
                 advance()
             else:
-                saved.append(pool.submit(save, *work))
+                saved.append(pool.submit(save, *work, formats=plots.formats, dpi=plots.dpi))
                 saved[-1].add_done_callback(lambda _: advance())
-            listed.append(_listed(run, drawing))
+            listed.append(_listed(run, drawing, plots.formats))
         for future in saved:
             future.result()
     write_json(run.figure_list, listed)
@@ -139,9 +139,9 @@ def fix_layout(figure: Figure) -> None:
     figure.set_layout_engine(None)
 
 
-def _listed(run: RunFolder, drawing: Drawing) -> dict[str, Any]:
+def _listed(run: RunFolder, drawing: Drawing, formats: Sequence[str]) -> dict[str, Any]:
     """Entry of figures.json; writes the record where there is one."""
-    kinds = ["pdf", "png", "csv"]
+    kinds = [*formats, "png", "csv"]
     if drawing.record is not None:
         write_json(run.plots / f"{drawing.stem}.json", to_json(drawing.record))
         kinds.append("json")

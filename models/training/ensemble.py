@@ -58,10 +58,10 @@ def train_ensemble(
 ) -> tuple[TrainedNetworks, ...]:
     """One network per member, in their order; sets: events of each fold.
 
-    workers: networks at a time; spare workers become threads of the networks. progress is called
-    from the training threads (not over dask). client: a dask `distributed.Client`; `checkpoints`
-    must then be a folder its workers share. Networks that diverge do not stop the others; the
-    first such error is raised at the end.
+    workers: networks at a time; spare workers, in the last round too, become threads. progress is
+    called from the training threads (not over dask). client: a dask `distributed.Client`;
+    `checkpoints` must then be a folder its workers share. Networks that diverge do not stop the
+    others; the first such error is raised at the end.
     """
     if len(set(members)) != len(members):
         msg = f"every network needs its own seed and fold, found {list(members)}"
@@ -109,13 +109,15 @@ def _on_threads(
             progress(member, state)
 
     at_once = max(1, min(workers, len(paths)))
+    last = len(paths) % at_once or at_once  # in the last round some workers would be idle
     with ThreadPoolExecutor(at_once) as pool:
         futures = {
             pool.submit(
                 train_network, *sets[member.fold], settings, seed=member.seed, checkpoint=path,
-                progress=partial(report, member), threads=max(1, workers // at_once),
+                progress=partial(report, member),
+                threads=max(1, workers // (last if at >= len(paths) - last else at_once)),
             ): member
-            for member, path in paths.items()
+            for at, (member, path) in enumerate(paths.items())
         }  # fmt: skip
         try:
             for future in as_completed(futures):

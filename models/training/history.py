@@ -21,7 +21,7 @@ class History:
     epoch: npt.NDArray[np.int64]
     learning_rate: npt.NDArray[np.float64]
     train_loss: npt.NDArray[np.float64]
-    validation_loss: npt.NDArray[np.float64]  # nan without validation events
+    validation_loss: npt.NDArray[np.float64]  # of every tenth epoch, else nan
 
     def __len__(self) -> int:
         return len(self.stage)

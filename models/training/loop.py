@@ -3,10 +3,10 @@
     for stage in stages:  for epoch in stage:  for batch in epoch:  theta <- theta - step(dL/dtheta)
 
 The stage brings the loss, the batches, the optimiser and the schedule; whatever the batches, the
-loss in the history is that of all events at once. The network is kept as each stage left it: that
-after the BCE stage is the BCE network of the comparison. Random numbers depend on (seed, stage,
-epoch) alone, so a training resumes anywhere, and the number of threads never changes a bit of the
-result.
+loss in the history is that of all events at once (of those judged, at every tenth epoch). The
+network is kept as each stage left it: that after the BCE stage is the BCE network of the
+comparison. Random numbers depend on (seed, stage, epoch) alone, so a training resumes anywhere, and
+the number of threads never changes a bit of the result.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from selection.errors import UserError
 log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 5.0
+VALIDATE_EVERY = 10  # epochs; the loss of the judged events decides nothing
 
 
 class TrainingDiverged(UserError):  # noqa: N818  (the name the house style uses)
@@ -165,7 +166,7 @@ def _epoch(
     with torch.set_grad_enabled(mono and not last):
         loss = epochs.whole(network, stage, epochs.data)
     value, held_out = float(loss.detach()), math.nan
-    if len(validation):
+    if len(validation) and (last or state.epoch % VALIDATE_EVERY == 0):
         with torch.no_grad():
             held_out = float(epochs.whole(network, stage, validation))
     by_batches = stage.plateau_on == "epoch_mean" and not mono

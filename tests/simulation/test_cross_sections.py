@@ -148,7 +148,7 @@ def test_eemumu_cross_section_against_equivalent_integration_in_momenta():
     energy = SQRT_S / 2
     own = []
     out = np.empty((4, 4))
-    for _ in range(30_000):
+    for _ in range(20_000):
         x = rng.random(8)
         w1, w2, weight = eemumu.photon_energies(x[0], x[1], SQRT_S, 0.5)
         t1, weight1 = eemumu.log_t(x[2], w1, energy, LOW, HIGH)
@@ -159,10 +159,10 @@ def test_eemumu_cross_section_against_equivalent_integration_in_momenta():
             two = eemumu.leg_at(t2, w2, 2 * np.pi * x[5], energy)
             weight *= eemumu.muon_pair(x[6:], SQRT_S, one, two, out)
         own.append(weight if weight > 0 and in_eemumu_region(out[0], out[1]) else 0.0)
-    other = [_flat_eemumu(rng, energy) for _ in range(80_000)]
+    other = [_flat_eemumu(rng, energy) for _ in range(50_000)]
     a, b = np.array(own), np.array(other)
     error = np.hypot(a.std() / np.sqrt(len(a)), b.std() / np.sqrt(len(b)))
-    assert error < 0.05 * a.mean()
+    assert error < 0.065 * a.mean()
     assert abs(a.mean() - b.mean()) < 3 * error
 
 
@@ -246,12 +246,10 @@ def test_the_strata_of_eemumu_hold_the_rate_of_plain_coordinates():
         energy = np.full(len(x), SQRT_S)
         return eemumu.eemumu_draws(x, stratum=index, sqrt_s_gev=energy, to_lab=to_lab)[1]
 
-    found, error = _rate(strata, eemumu.STRATA, 2_000_000, 6)
+    found, error = _rate(strata, eemumu.STRATA, 600_000, 6)
     shape = Shape(n_strata=1, n_dim=8, rounds=(100_000, 200_000, 300_000, 400_000))
-    plain, plain_error = _rate(
-        lambda _, __, x: _plain_eemumu(x, SQRT_S, to_lab), shape, 2_000_000, 7
-    )
-    assert np.hypot(error, plain_error) < 0.01 * found
+    plain, plain_error = _rate(lambda _, __, x: _plain_eemumu(x, SQRT_S, to_lab), shape, 800_000, 7)
+    assert np.hypot(error, plain_error) < 0.02 * found
     assert abs(found - plain) < 3 * np.hypot(error, plain_error)
 
 

@@ -130,7 +130,7 @@ def chi2_per_ndf(sample, reference, n_bins=20):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("pions", "n"), [(False, 4_000), (True, 3_000)])
+@pytest.mark.parametrize(("pions", "n"), [(False, 2_500), (True, 1_500)])
 def test_features_agree_with_pythia_only_with_spin_correlations(pions, n):
     """Muons share the tau's spin with two neutrinos; pions show it all, so they test it best."""
     witness = pythia(pions=pions, n=n)
@@ -140,9 +140,9 @@ def test_features_agree_with_pythia_only_with_spin_correlations(pions, n):
         ]
         for spins in (True, False)
     }
-    assert max(found[True]) < 1.5, found
+    assert max(found[True]) < 1.8, found  # 19 degrees of freedom: one sigma is 0.32
     if pions:
-        assert max(found[False]) > 5, found
+        assert max(found[False]) > 3, found
 
 
 def test_visible_mass_never_exceeds_the_tau_energy_and_momenta_are_on_shell():

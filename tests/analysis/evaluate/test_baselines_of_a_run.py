@@ -10,7 +10,8 @@ import pytest
 from analysis.config.configuration import load
 from analysis.evaluate.comparison_table import ratio_rows
 from analysis.evaluate.stage import evaluate_networks, load_ensembles, load_figures
-from analysis.figures.draw import draw_figures
+from analysis.figures.results import reaches
+from analysis.figures.run_results import run_results
 from analysis.report.stage import outcome
 from analysis.report.summary import summary_of
 from analysis.report.tables import reach_table
@@ -125,10 +126,11 @@ def test_they_are_rows_of_the_comparison_the_report_and_the_figure(case):
     assert "Against rectangular cuts tuned for each mass, the single cut" in sentences
     assert "Against the same net with one cut for all masses, the single cut" in sentences
     assert "BCE net (mass), single cut" in reach_table(load_ensembles(case.run))
-    draw_figures(case.run, case.config, case.simulated, workers=1)
-    drawn = (case.run.plots / "sigma_min.csv").read_text()
-    assert "rectangular" in drawn
-    assert "bce_mass" in drawn
+    results = run_results(case.run, case.config, case.simulated)
+    (drawn,) = (d.numbers for d in reaches(results) if d.stem == "sigma_min")
+    words = " ".join(str(value) for row in drawn for value in row.values())
+    assert "rectangular" in words
+    assert "bce_mass" in words
 
 
 def test_no_model_is_made_of_them(case):

@@ -16,7 +16,8 @@ from analysis.apply.command import apply_model
 from analysis.apply.plan import Request
 from analysis.config.configuration import ConfigError, load
 from analysis.evaluate.stage import evaluate_networks, load_failed, load_figures
-from analysis.figures.draw import draw_figures
+from analysis.figures.results import feature_space, learning, maps
+from analysis.figures.run_results import run_results
 from analysis.report.stage import outcome
 from analysis.report.summary import summary_of
 from analysis.run.executors import Execution
@@ -111,15 +112,12 @@ def test_what_is_quoted_is_what_the_model_passes_and_what_apply_writes(averaged,
 
 
 def test_figures_and_report_know_a_mean_of_seeds(averaged):
-    pictures = draw_figures(averaged.run, averaged.config, averaged.simulated, workers=1)
-    assert {"network.png", "decision_surface.png", "loss.png"} <= {p.name for p in pictures}
-    listed = json.loads(averaged.run.figure_list.read_text())
-    (sketch,) = (f["caption"] for f in listed if f["stem"] == "network")
-    assert "Punzi-net 0, first fold, first seed. Red" in sketch
-    rows = (averaged.run.plots / "network.csv").read_text().splitlines()
-    assert len(rows) == 1 + 4 * 8 + 8 * 4 + 4  # of one seed
-    losses = (averaged.run.plots / "loss.csv").read_text()
-    assert '"network 0, seed 2"' in losses
+    results = run_results(averaged.run, averaged.config, averaged.simulated)
+    drawn = {d.stem: d for group in (learning, feature_space, maps) for d in group(results)}
+    assert {"network", "decision_surface", "loss"} <= drawn.keys()
+    assert "Punzi-net 0, first fold, first seed. Red" in drawn["network"].caption
+    assert len(drawn["network"].numbers) == 4 * 8 + 8 * 4 + 4  # of one seed
+    assert any("network 0, seed 2" in map(str, row.values()) for row in drawn["loss"].numbers)
 
 
 def test_the_same_trainings_make_other_networks_and_the_evaluation_notices(averaged, evaluated):

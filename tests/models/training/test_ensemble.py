@@ -90,6 +90,26 @@ def test_one_diverging_network_is_raised_after_the_others_are_safe(toy_sets, mon
     assert [r.seed for r in saved] == [2]
 
 
+@pytest.mark.parametrize(
+    ("networks", "workers", "threads"),
+    [(5, 2, [1, 1, 1, 1, 2]), (2, 4, [2, 2]), (4, 2, [1] * 4), (5, 3, [1] * 5), (1, 2, [2])],
+)
+def test_no_worker_is_idle_while_the_last_networks_train(
+    toy_sets, monkeypatch, networks, workers, threads
+):
+    used = {}
+
+    def counted(*sets, seed, threads, **options):
+        used[seed] = threads
+        return train_network(*sets, seed=seed, threads=threads, **options)
+
+    monkeypatch.setattr("models.training.ensemble.train_network", counted)
+    quick = TrainingSettings(tuple(replace(stage, epochs=1) for stage in SETTINGS.stages))
+    members = seeds(*range(networks))
+    train_ensemble([toy_sets()], quick, members=members, workers=workers)
+    assert [used[m.seed] for m in members] == threads
+
+
 def test_two_networks_cannot_have_the_same_seed(toy_sets):
     with pytest.raises(ValueError, match="own seed"):
         train_ensemble([toy_sets()], SETTINGS, members=seeds(1, 1))
