@@ -9,7 +9,8 @@
              beta/(8 pi) dOmega*/(4 pi)
 
 The beams with their photons are simulation/virtual_photons.py; electron and muon masses are kept.
-The logarithms of t, of W^2 and of a photon energy are drawn.
+The logarithms of t, of W^2 and of a photon energy are drawn. `eemumu_draws` has the vacuum
+polarisation of both photons, 3 % of the rate.
 
 A dimuon pT near 1 GeV must be balanced by an electron: one leg ("hard") has the larger pT. Strata:
 which leg is hard, its electron in the beam hole or not (missed with 0.002), its photon's energy in
@@ -31,6 +32,7 @@ from simulation.detector import electron_missed
 from simulation.frames import boost, polar, turned
 from simulation.grid import Shape
 from simulation.spinors import Vector, current, slash, slash_plus_mass, spinor
+from simulation.vacuum_polarisation import running
 from simulation.virtual_photons import (
     beyond_threshold,
     hole_versine,
@@ -202,7 +204,7 @@ def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore
     w_soft, t, share = _soft_leg(x, one, energy) if other == 0 else _leg_with_pt(x, one, pt, energy)
     if share <= 0:
         return 0.0
-    weight *= share
+    weight *= share * (running(one[0]) * running(-t)) ** 2
     two = leg_at(t, w_soft, 2 * pi * x[5] - phi, energy)
     if hypot(two[3][0], two[3][1]) > pt:
         return 0.0

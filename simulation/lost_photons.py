@@ -5,11 +5,11 @@
     dsigma_n = 1/(2s) 1/4 sum |M_n|^2  prod_photons w^2/2 dlnw dOmega / (2 pi)^3
                p*/(4 pi M_mumu) dOmega*/(4 pi)
 
-M_1: simulation.mumugamma, M_2: simulation.mumugammagamma, S: simulation.infrared. The second photon
-is the one with the smaller pT: no factor 1/2, nothing twice. For w -> w_c the two-photon rate is
-the eikonal one times dsigma_1, so the sum does not depend on z_c: it moves events of energies that
-nobody measures from one sample to the other. The true dimuon pT is above `MIN_DIMUON_PT_GEV`, so
-the first photon has at least half of it.
+M_1: simulation.mumugamma, M_2: simulation.mumugammagamma, `dressed`: with vacuum polarisation;
+S: simulation.infrared. The second photon is the one with the smaller pT: no factor 1/2, nothing
+twice. For w -> w_c the two-photon rate is the eikonal one times dsigma_1, so the sum does not
+depend on z_c: it moves events of energies that nobody measures from one sample to the other. The
+true dimuon pT is above `MIN_DIMUON_PT_GEV`, so the first photon has at least half of it.
 
 Two lost photons are the background at 0.5-6 GeV, so it is sampled by strata: nine zones of the
 calorimeter for the first photon, in each of which the chance to miss it is constant, times the
@@ -145,8 +145,9 @@ def _share(k1: Vector, k2: Vector, first: Vector, second: Vector, gamma: float, 
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _draw(x, stratum: int, sqrt_s: float, isr: bool, cut_off: float, to_cm, to_lab, out) -> float:  # type: ignore[no-untyped-def]
+def _draw(x, stratum: int, sqrt_s: float, order, cut_off: float, to_cm, to_lab, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] of one point of the unit cube; momenta mu+, mu-, two photons into out (4, 4)."""
+    isr, dressed = order
     m, s, kind = MUON_MASS_GEV, sqrt_s**2, stratum % N_KINDS
     if kind != NONE and not isr:
         return 0.0
@@ -174,14 +175,14 @@ def _draw(x, stratum: int, sqrt_s: float, isr: bool, cut_off: float, to_cm, to_l
     if isr:
         weight *= soft_factor(k1, k2, sqrt_s, max(two[3], 0.5 * sqrt_s * cut_off))
     if kind == NONE:
-        return weight * mumugamma.squared_amplitude(k1, k2, one, s)
-    return weight * mumugammagamma.squared_amplitude(k1, k2, one, two, s)
+        return weight * mumugamma.squared_amplitude(k1, k2, one, s, dressed)
+    return weight * mumugammagamma.squared_amplitude(k1, k2, one, two, s, dressed)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _fill(x, stratum, sqrt_s, isr, cut_off, to_cm, to_lab, out, weight):  # type: ignore[no-untyped-def]
+def _fill(x, stratum, sqrt_s, order, cut_off, to_cm, to_lab, out, weight):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
-        weight[i] = _draw(x[i], stratum, sqrt_s[i], isr, cut_off, to_cm, to_lab, out[i])
+        weight[i] = _draw(x[i], stratum, sqrt_s[i], order, cut_off, to_cm, to_lab, out[i])
 
 
 def lost_photon_draws(
@@ -192,12 +193,14 @@ def lost_photon_draws(
     isr: bool,
     to_cm: FloatArray,
     cut_off: float = CUT_OFF,
+    dressed: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
     """Momenta (n, 4, 4) of mu+, mu-, two photons in the CM frame, and weight [fb] (n,).
 
     x (n, 8) in the unit cube; the cross section is the sum over strata of the mean weight. Without
-    isr there is one photon at tree level and nothing else.
+    isr there is one photon and nothing else; undressed, photons have no vacuum polarisation.
     """
     momenta, weight = np.zeros((len(x), 4, 4)), np.zeros(len(x))
-    _fill(x, stratum, sqrt_s_gev, isr, cut_off, to_cm, np.linalg.inv(to_cm), momenta, weight)
+    to_lab, order = np.linalg.inv(to_cm), (isr, dressed)
+    _fill(x, stratum, sqrt_s_gev, order, cut_off, to_cm, to_lab, momenta, weight)
     return momenta, weight

@@ -8,6 +8,8 @@
 
 Emission off the beams, off the muons and their interference, muon mass kept, electron mass zero:
 the photon is that of simulation.lost_photons, at least half of 0.92 GeV away from the beams.
+`dressed`: with vacuum polarisation, a factor for each of 1/(k1+k2)^2 and 1/s. Emission off the
+beams and off the muons are conserved each for itself, so the factors may differ.
 """
 
 from __future__ import annotations
@@ -19,11 +21,17 @@ import numba
 from selection.beams import MUON_MASS_GEV
 from simulation.couplings import ALPHA
 from simulation.spinors import Vector, bar_product, current, slash, slash_plus_mass, spinor
+from simulation.vacuum_polarisation import running
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def contracted(k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector) -> float:
-    """Sum over spins of |M_a eps^a|^2 / e^6; beams along z, rest frame of the annihilation."""
+def contracted(
+    k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector, photons: tuple[float, float]
+) -> float:
+    """Sum over spins of |M_a eps^a|^2 / e^6; beams along z, rest frame of the annihilation.
+
+    photons: factors of emission off the beams and off the muons, 1/(k1+k2)^2 and 1/s.
+    """
     m, half = MUON_MASS_GEV, 0.5 * sqrt(s)
     u = spinor((0.0, 0.0, half, half), 0.0, 0, 1.0)
     v = spinor((0.0, 0.0, -half, half), 0.0, 1, -1.0)
@@ -31,8 +39,7 @@ def contracted(k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector) -> floa
     a = current(v, slash((-k[0], -k[1], half - k[2], half - k[3]), slash(eps, u)))
     b = current(slash((k[0], k[1], half + k[2], k[3] - half), slash(eps, v)), u)
     d1, d2 = -2 * half * (k[3] - k[2]), -2 * half * (k[3] + k[2])  # -2 p.k
-    pair2 = 2 * (m * m + k1[3] * k2[3] - k1[0] * k2[0] - k1[1] * k2[1] - k1[2] * k2[2])
-    d1, d2 = d1 * pair2, d2 * pair2
+    d1, d2 = d1 / photons[0], d2 / photons[0]
     isr = (
         a[0] / d1 + b[0] / d2,
         a[1] / d1 + b[1] / d2,
@@ -42,8 +49,8 @@ def contracted(k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector) -> floa
 
     one = (k1[0] + k[0], k1[1] + k[1], k1[2] + k[2], k1[3] + k[3])
     two = (-k2[0] - k[0], -k2[1] - k[1], -k2[2] - k[2], -k2[3] - k[3])
-    f1 = 2 * s * (k1[3] * k[3] - k1[0] * k[0] - k1[1] * k[1] - k1[2] * k[2])
-    f2 = 2 * s * (k2[3] * k[3] - k2[0] * k[0] - k2[1] * k[1] - k2[2] * k[2])
+    f1 = 2 / photons[1] * (k1[3] * k[3] - k1[0] * k[0] - k1[1] * k[1] - k1[2] * k[2])
+    f2 = 2 / photons[1] * (k2[3] * k[3] - k2[0] * k[0] - k2[1] * k[1] - k2[2] * k[2])
     total = 0.0
     for spin in range(2):
         w = spinor(k2, m, spin, -1.0)
@@ -63,12 +70,21 @@ def contracted(k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector) -> floa
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def squared_amplitude(k1: Vector, k2: Vector, k: Vector, s: float) -> float:
+def propagators(k1: Vector, k2: Vector, s: float, dressed: bool) -> tuple[float, float]:
+    """1/(k1+k2)^2 and 1/s."""
+    m = MUON_MASS_GEV
+    pair = 2 * (m * m + k1[3] * k2[3] - k1[0] * k2[0] - k1[1] * k2[1] - k1[2] * k2[2])
+    return (running(pair) / pair, running(s) / s) if dressed else (1 / pair, 1 / s)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def squared_amplitude(k1: Vector, k2: Vector, k: Vector, s: float, dressed: bool = False) -> float:
     """Sum over all spins and polarisations of |M|^2 (k1: mu-, k2: mu+, k: photon)."""
+    photons = propagators(k1, k2, s, dressed)
     total = (
-        contracted(k1, k2, k, s, (1.0, 0.0, 0.0, 0.0))
-        + contracted(k1, k2, k, s, (0.0, 1.0, 0.0, 0.0))
-        + contracted(k1, k2, k, s, (0.0, 0.0, 1.0, 0.0))
-        - contracted(k1, k2, k, s, (0.0, 0.0, 0.0, 1.0))
+        contracted(k1, k2, k, s, (1.0, 0.0, 0.0, 0.0), photons)
+        + contracted(k1, k2, k, s, (0.0, 1.0, 0.0, 0.0), photons)
+        + contracted(k1, k2, k, s, (0.0, 0.0, 1.0, 0.0), photons)
+        - contracted(k1, k2, k, s, (0.0, 0.0, 0.0, 1.0), photons)
     )
     return (4 * pi * ALPHA) ** 3 * total

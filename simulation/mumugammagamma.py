@@ -9,10 +9,11 @@
     Jab = L_bar g R_ab + L_a_bar g R_b + L_b_bar g R_a + L_ab_bar g R
     M  = e^4 { Jab.J0' / (k1+k2)^2 + Ja.Jb' / (k1+k2+kb)^2 + Jb.Ja' / (k1+k2+ka)^2 + J0.Jab' / s }
 
-(J: electrons, J': muons). Polarisations are the two transverse ones of each photon, never -g_ab:
-along a beam the four terms of -g_ab cancel to (m_e/E)^2, both photons to its square. For the same
-reason (r + m) e R is written as 2 r.e R, and p.k by the transverse momentum. The spin of the
-electron is fixed, the other gives the same sum: a trace with one gamma_5 is imaginary here.
+(J: electrons, J': muons). `dressed`: each of the four virtual photons with its vacuum polarisation;
+each current is conserved for itself. Polarisations are the two transverse ones of each photon,
+never -g_ab: along a beam the four terms of -g_ab cancel to (m_e/E)^2, both photons to its square.
+For the same reason (r + m) e R is written as 2 r.e R, and p.k by the transverse momentum. The spin
+of the electron is fixed, the other gives the same sum: a trace with one gamma_5 is imaginary here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation.couplings import ALPHA
 from simulation.spinors import Spinor, Vector, current, slash, slash_plus_mass, spinor
+from simulation.vacuum_polarisation import running
 
 # places of a chain of spinors, and of the currents: none, a with polarisation 0 or 1, b, a and b
 A, B, AB, PLACES = 1, 3, 5, 9
@@ -131,7 +133,7 @@ def _contract(one, i, two, j) -> complex:  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def polarised(k1: Vector, k2: Vector, k, s: float, e) -> float:  # type: ignore[no-untyped-def]
+def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> float:  # type: ignore[no-untyped-def]
     """Sum over spins and the four pairs of given polarisations of |M|^2 / e^8.
 
     Rest frame of the annihilation, beams along z; k: both photons, e: two real vectors for each.
@@ -146,6 +148,10 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e) -> float:  # type: ignore[
     one, two = (dot(k1, ka), dot(k1, kb)), (dot(k2, ka), dot(k2, kb))
     pair = 2 * (m * m + dot(k1, k2))
     with_a, with_b = pair + 2 * (one[0] + two[0]), pair + 2 * (one[1] + two[1])
+    whole = s
+    if dressed:
+        pair, whole = pair / running(pair), s / running(s)
+        with_a, with_b = with_a / running(with_a), with_b / running(with_b)
 
     chains = np.empty((7, PLACES, 4), np.complex128)  # u; v, v; u_mu, u_mu; v_mu, v_mu
     d = (-2 * beam[0], -2 * beam[1], ab - 2 * (beam[0] + beam[1]))
@@ -176,14 +182,16 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e) -> float:  # type: ignore[
                         _contract(j, both, muons, 0) / pair
                         + _contract(j, A + a, muons, B + b) / with_b
                         + _contract(j, B + b, muons, A + a) / with_a
-                        + _contract(j, 0, muons, both) / s
+                        + _contract(j, 0, muons, both) / whole
                     )
                     total += amplitude.real**2 + amplitude.imag**2
     return 2 * total
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def squared_amplitude(k1: Vector, k2: Vector, ka: Vector, kb: Vector, s: float) -> float:
+def squared_amplitude(
+    k1: Vector, k2: Vector, ka: Vector, kb: Vector, s: float, dressed: bool = False
+) -> float:
     """Sum over all spins and polarisations of |M|^2 [GeV^-4] (k1: mu-, k2: mu+; photons ka, kb)."""
     e = (transverse(ka), transverse(kb))
-    return (4 * pi * ALPHA) ** 4 * polarised(k1, k2, (ka, kb), s, e)
+    return (4 * pi * ALPHA) ** 4 * polarised(k1, k2, (ka, kb), s, e, dressed)

@@ -9,7 +9,8 @@
     dPhi_3 = dy1 dy2 / (4s) dOmega dphi / (8 (2 pi)^5)
 
 with y_i = D_i and E1 = (s - y2)/(2 sqrt_s), E2 = (s - y1)/(2 sqrt_s), both y drawn log-uniform.
-sigma goes as g'^2 exactly; the samples are made for g' = 0.1. Radiation off the beams is that of
+sigma goes as g'^2 exactly; the samples are made for g' = 0.1. `signal_draws` has the vacuum
+polarisation of the photon, a factor on e^2 / s. Radiation off the beams is that of
 simulation.radiation, off the muons that of simulation.final_radiation.
 """
 
@@ -28,6 +29,7 @@ from simulation.final_radiation import pair_radiates
 from simulation.frames import boost, isotropic, polar, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
 from simulation.spinors import Vector, bar_product, slash, slash_plus_mass, spinor
+from simulation.vacuum_polarisation import running
 
 G_PRIME = 0.1
 FloatArray = npt.NDArray[np.float64]
@@ -106,7 +108,7 @@ def _fill(  # type: ignore[no-untyped-def]
         w, k1, k2 = point(rng, s * (1 - z), mass)
         if w <= 0:
             continue
-        weight[i] = w * h
+        weight[i] = w * h * running(s * (1 - z)) ** 2
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
         if fsr:

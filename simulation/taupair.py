@@ -20,12 +20,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from simulation.couplings import ALPHA, FB_GEV2, TAU_MASS_GEV, running
+from simulation.couplings import ALPHA, FB_GEV2, TAU_MASS_GEV
 from simulation.final_radiation import muon_radiates
 from simulation.frames import boost, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
 from simulation.spinors import Vector
 from simulation.taudecay import MUON, NO_PHOTONS, PION, RHO, decay, rho_decay
+from simulation.vacuum_polarisation import running
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -140,7 +140,7 @@ def draws(x, stratum, **options):
 
 def tree_weights(x, stratum):
     """Events with two drawn photons, weights without the soft ones."""
-    p, w = draws(x, stratum)
+    p, w = draws(x, stratum, dressed=False)
     if stratum % N_KINDS == NONE:
         w[:] = 0
     live = np.flatnonzero(w > 0)

@@ -97,14 +97,15 @@ def test_amplitude_agrees_with_the_twenty_diagrams_of_explicit_matrices_to_1e_8(
             assert found == pytest.approx(by_matrices(*k, s), rel=1e-8)
 
 
-def test_both_photons_couple_to_a_conserved_current():
+@pytest.mark.parametrize("dressed", [False, True])
+def test_both_photons_couple_to_a_conserved_current(dressed):
     rng = np.random.default_rng(2)
     for _ in range(5):
         k1, k2, ka, kb = tup(*point(rng))
         e = mumugammagamma.transverse(ka), mumugammagamma.transverse(kb)
-        typical = mumugammagamma.polarised(k1, k2, (ka, kb), S, e)
+        typical = mumugammagamma.polarised(k1, k2, (ka, kb), S, e, dressed)
         for wrong, energy in ((((ka, ka), e[1]), ka[3]), ((e[0], (kb, kb)), kb[3])):
-            found = mumugammagamma.polarised(k1, k2, (ka, kb), S, wrong)
+            found = mumugammagamma.polarised(k1, k2, (ka, kb), S, wrong, dressed)
             assert found < 1e-18 * typical * energy**2
 
 
