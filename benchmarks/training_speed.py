@@ -307,7 +307,7 @@ def warm_up() -> None:
 def ensemble_seconds(data: TrainingSet, threads: int) -> float:
     """Seconds per network and Punzi epoch of ten networks trained together."""
     epochs = 4
-    punzi = replace(DEFAULT.stages[-1], epochs=epochs)
+    punzi = replace(DEFAULT.stages[-1], epochs=epochs, refine=0)
     empty = replace(
         data,
         features=data.features[:, :0],

@@ -8,7 +8,8 @@ import pytest
 
 KILLS = 20
 OPTIONS = ["-q", "run", "--workers=1", "--chunk-size=4000", "--networks=1"]
-OPTIONS += ["--set=training.bce.epochs=20", "--set=training.punzi.epochs=40"]
+OPTIONS += ["--set=training.bce.epochs=20", "--set=training.punzi.epochs=30"]
+OPTIONS += ["--set=training.punzi.refine=10"]
 OPTIONS += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
 OPTIONS += ["--set=training.seeds=2"]
 OPTIONS += ["--set=plots.signal_masses_gev=[2]", "--set=plots.formats=[]", "--set=plots.dpi=50"]

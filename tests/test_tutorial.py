@@ -44,7 +44,7 @@ def small(text):
             sample["simulate"]["n_generated"] = 40_000
             sample["simulate"].pop("max_rows", None)
     training = config.setdefault("settings", {}).setdefault("training", {})
-    training |= {"bce": {"epochs": 30}, "punzi": {"epochs": 100}, "folds": 2}
+    training |= {"bce": {"epochs": 30}, "punzi": {"epochs": 100, "refine": 20}, "folds": 2}
     config["luminosity_inv_fb"] = (
         5  # few rows stand for many events, and limits sum over all counts
     )

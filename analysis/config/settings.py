@@ -73,6 +73,10 @@ class StageSettings(_Section):
         Stage.plateau_on,
         description="plateau: the loss of all events after an epoch, or the mean of its batches",
     )
+    refine: int = Field(
+        Stage.refine, ge=0, le=100_000,
+        description="iterations of L-BFGS on the loss of all events, after the epochs",
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _one_way_to_count(self) -> StageSettings:

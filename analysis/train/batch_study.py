@@ -48,7 +48,7 @@ def study_batches(
     base = config.settings.training_settings()
     sizes = [size for size in SIZES if size is None or size < len(sets[0])]
     trainings = [with_epochs(with_batch_size(base, size), len(sets[0])) for size in sizes]
-    total = sum(stage.epochs for settings in trainings for stage in settings.stages)
+    total = sum(stage.rows for settings in trainings for stage in settings.stages)
     with progress("batches", total) as advance:
         for size in sizes:
             settings = with_batch_size(base, size)

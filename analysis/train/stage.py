@@ -185,7 +185,7 @@ def _train(run: RunFolder, section: TrainingSection, recipe: Recipe, execution: 
 
     if not missing:
         return
-    lasts = [sum(s.epochs for s in with_epochs(settings, len(pair[0])).stages) for pair in sets]
+    lasts = [sum(s.rows for s in with_epochs(settings, len(pair[0])).stages) for pair in sets]
     total = sum(lasts[member.fold] for member in missing)
     on_dask = dask_client(workers=execution.workers, cluster=execution.cluster)
     with (

@@ -32,6 +32,7 @@ from models.training.epochs import CompiledEpoch, Epochs
 from models.training.group_sums import SumsBy, group_sums
 from models.training.history import History, history_from_rows
 from models.training.losses import efficiency_and_background
+from models.training.refine import refine
 from models.training.schedule import Plateau, after_epoch, learning_rate
 from models.training.settings import Stage, TrainingSettings, with_epochs
 from models.training.threads import shared_map
@@ -139,11 +140,15 @@ def _train(
         while state.epoch <= stage.epochs:
             _epoch(state, epochs, validation, compiled)
             state.epoch += 1
-            if progress and state.epoch <= stage.epochs:
+            if progress and state.epoch <= stage.rows:
                 progress(_progress(state, epochs, time.monotonic() - begun, state.epoch - first))
             if path and time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save_checkpoint(_checkpoint(state, fingerprint), path)
                 saved = time.monotonic()
+        if stage.refine:
+            if path:  # what follows has no checkpoints of its own
+                save_checkpoint(_checkpoint(state, fingerprint), path)
+            _refine(state, epochs, validation, progress)
         state.after[stage.name] = copy.deepcopy(state.network.state_dict())
         state.stage, state.epoch, state.plateau = state.stage + 1, 0, Plateau()
         if state.stage < len(stages):
@@ -180,6 +185,36 @@ def _epoch(
     mean = _steps(state, epochs, compiled, loss, rate)
     if by_batches:
         state.plateau = after_epoch(state.plateau, mean, stage)
+
+
+def _refine(
+    state: _State,
+    epochs: Epochs,
+    validation: TrainingSet,
+    progress: Callable[[Progress], None] | None,
+) -> None:
+    """The iterations after the epochs of a stage, one row of the history each."""
+    stage, begun = epochs.settings.stages[state.stage], time.monotonic()
+
+    def held_out() -> float:
+        with torch.no_grad():
+            return float(epochs.whole(state.network, stage, validation))
+
+    def after(value: float) -> None:
+        judged = len(validation) > 0 and state.epoch % VALIDATE_EVERY == 0
+        row = [state.stage, state.epoch, 0.0, value, held_out() if judged else math.nan]
+        state.rows.append(row)
+        state.epoch += 1
+        if progress and state.epoch <= stage.rows:
+            done = state.epoch - stage.epochs - 1
+            progress(_progress(state, epochs, time.monotonic() - begun, done))
+
+    def loss() -> Tensor:
+        return epochs.whole(state.network, stage, epochs.data)
+
+    refine(state.network, loss, iterations=stage.refine, after=after)
+    if len(validation):
+        state.rows[-1][4] = held_out()
 
 
 def _steps(
@@ -293,11 +328,11 @@ def _progress(state: _State, epochs: Epochs, seconds: float, done: int) -> Progr
         seed=epochs.seed,
         stage=stage.name,
         epoch=state.epoch,
-        epochs=stage.epochs,
+        epochs=stage.rows,
         train_loss=state.rows[-1][3],
         validation_loss=state.rows[-1][4],
         epochs_per_second=rate,
-        seconds_left=(stage.epochs - state.epoch) / rate,
+        seconds_left=(stage.rows - state.epoch) / rate,
     )
 
 

@@ -1,6 +1,6 @@
 """How a network is trained: the stages, and three presets.
 
-    default   BCE, then one batch, Adam, cosine to zero, log of a power mean of sigma_min
+    default   BCE, then one batch, Adam and L-BFGS, log of a power mean of sigma_min
     paper     Eur. Phys. J. C 82 (2022) 121: batches of 1e5, SGD 1e-4, reduced on plateau
     authors   the example in the authors' public code: one batch, SGD 0.05, refined sigma_min
 
@@ -54,6 +54,7 @@ class Stage:
     factor: float = 0.5  # plateau: what the rate is multiplied with
     plateau_on: PlateauOn = "all_events"  # after an epoch; or the mean of its batches
     steps: int | None = None  # instead of epochs: with_epochs() counts them
+    refine: int = 0  # iterations of L-BFGS on the loss of all events, after the epochs
     begins_with: str | None = None  # stage whose network it starts from; None: the one before
 
     def __post_init__(self) -> None:
@@ -63,12 +64,18 @@ class Stage:
                 raise ValueError(msg)
         counts = (self.batch_size, self.steps)
         positive = self.learning_rate > 0 and all(n is None or n > 0 for n in counts)
-        if not (positive and self.epochs >= 0 and self.patience >= 0 and 0 < self.factor < 1):
+        counted = min(self.epochs, self.patience, self.refine) >= 0
+        if not (positive and counted and 0 < self.factor < 1):
             msg = (
-                f"stage {self.name!r}: epochs and patience must not be negative, learning_rate, "
-                f"batch_size and steps positive and factor in (0, 1); found {self}"
+                f"stage {self.name!r}: epochs, patience and refine must not be negative, "
+                f"learning_rate, batch_size and steps positive and factor in (0, 1); found {self}"
             )
             raise ValueError(msg)
+
+    @property
+    def rows(self) -> int:
+        """Epochs, and iterations after them."""
+        return self.epochs + self.refine
 
     def batches(self, n_events: int) -> int:
         """Steps of an epoch."""
@@ -132,7 +139,17 @@ PAPER_BCE = Stage(
 )
 
 DEFAULT = TrainingSettings(
-    stages=(PAPER_BCE, Stage(name="punzi", loss="punzi", epochs=2000, learning_rate=0.02)),
+    stages=(
+        PAPER_BCE,
+        Stage(
+            name="punzi",
+            loss="punzi",
+            epochs=400,
+            learning_rate=0.02,
+            schedule="constant",
+            refine=250,
+        ),
+    ),
 )
 
 PAPER = TrainingSettings(

@@ -7,6 +7,7 @@ QUICK = (
     "training.folds=2",
     "training.bce_equal_budget=false",
     "training.punzi.epochs=150",
+    "training.punzi.refine=30",
     "training.bce.epochs=60",
     "plots.signal_masses_gev=[2, 4]",
     "limit.unblind=true",

@@ -430,7 +430,9 @@ def test_the_equal_budget_is_that_of_the_punzi_stage_from_the_network_after_bce(
 
 
 def test_the_equal_budget_starts_from_the_network_after_bce(toy_sets):
-    without = replace(EQUAL, stages=(*SETTINGS.stages, replace(EQUAL.stages[2], epochs=0)))
+    without = replace(
+        EQUAL, stages=(*SETTINGS.stages, replace(EQUAL.stages[2], epochs=0, refine=0))
+    )
     result = train_network(*toy_sets(), without, seed=2)
     assert torch.equal(weights(result.after["bce_equal"]), weights(result.after["bce"]))
     assert not torch.equal(weights(result.after["bce"]), weights(result.after["punzi"]))

@@ -12,7 +12,7 @@ from models.training.settings import DEFAULT, TrainingSettings
 
 BCE, PUNZI = DEFAULT.stages
 SETTINGS = TrainingSettings(
-    stages=(replace(BCE, epochs=2, batch_size=256), replace(PUNZI, epochs=5))
+    stages=(replace(BCE, epochs=2, batch_size=256), replace(PUNZI, epochs=5, refine=3))
 )
 
 

@@ -38,7 +38,7 @@ from selection.table import Folds
 FORMULA = PunziFormula(luminosity_inv_fb=50.0)
 BCE = replace(PAPER.stages[0], epochs=4, batch_size=256, learning_rate=0.3)
 BY_BATCHES = {"schedule": "plateau", "plateau_on": "epoch_mean", "patience": 0}
-MONO = replace(DEFAULT.stages[1], epochs=6)
+MONO = replace(DEFAULT.stages[1], epochs=6, schedule="cosine", refine=0)
 STRATIFIED = Stage(name="strata", loss="punzi", epochs=4, learning_rate=0.01, batch_size=800)
 RANDOM = replace(STRATIFIED, name="random", batching="random", optimizer="sgd", schedule="plateau")
 SHORT = TrainingSettings(
@@ -477,3 +477,58 @@ def test_senseless_settings_are_refused():
         TrainingSettings(stages=(MONO, MONO))
     with pytest.raises(ValueError, match="must not be negative"):
         TrainingSettings(stages=(MONO,), hypothesis_weights=(-1.0, 2.0))
+
+
+REFINED = TrainingSettings(stages=(replace(MONO, epochs=30, refine=40),))
+
+
+@pytest.mark.parametrize("by", ["fused", "torch"])
+def test_refining_lowers_the_loss_of_all_events_at_every_iteration(toy_sets, by):
+    result = train_network(*toy_sets(), REFINED, seed=1, sums_by=by)
+    history = result.history
+    assert history.epoch.tolist() == list(range(len(history)))
+    assert 31 < len(history) <= 71
+    assert (np.diff(history.train_loss[30:]) <= 0).all()
+    assert history.train_loss[-1] < history.train_loss[30] - 1e-3
+    data, validation = toy_sets()
+    for part, column in ((data, history.train_loss), (validation, history.validation_loss)):
+        with torch.no_grad():
+            sums = group_sums(result.final, part.whole, by=by)
+            loss = punzi_loss(FORMULA, power=REFINED.power).of(sums, part)
+        assert column[-1] == pytest.approx(float(loss), rel=1e-6)
+
+
+def test_refining_ends_lower_than_as_many_further_epochs(toy_sets):
+    refined = train_network(*toy_sets(), REFINED, seed=1).history.train_loss[-1]
+    longer = TrainingSettings(stages=(replace(MONO, epochs=75),))
+    assert refined < train_network(*toy_sets(), longer, seed=1).history.train_loss[-1]
+
+
+@pytest.mark.parametrize("death", [12, 31, 45])
+def test_a_training_killed_while_it_is_refined_ends_with_the_same_bits(
+    toy_sets, tmp_path, monkeypatch, death
+):
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+
+    def die(state):
+        if state.epoch == death:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        train_network(*toy_sets(), REFINED, seed=1, checkpoint=path, progress=die)
+    steps = []
+    resumed = train_network(*toy_sets(), REFINED, seed=1, checkpoint=path, progress=steps.append)
+    assert steps[0].epoch >= min(death, 31)  # it went on
+    assert same_bits(resumed, train_network(*toy_sets(), REFINED, seed=1, threads=2))
+
+
+def test_progress_counts_every_epoch_and_iteration_once(toy_sets):
+    steps = []
+    settings = TrainingSettings(
+        (replace(MONO, epochs=3, refine=4), replace(MONO, name="b", epochs=2))
+    )
+    train_network(
+        *toy_sets(), settings, seed=1, progress=lambda p: steps.append((p.stage, p.epoch))
+    )
+    assert len(steps) == len(set(steps)) == sum(stage.rows for stage in settings.stages)
