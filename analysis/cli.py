@@ -252,13 +252,44 @@ def run_command(
     allow_lost: LostOption = False,
     unblind: UnblindOption = False,
     changes: SetOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done and why; do nothing.")
+    ] = False,
 ) -> None:
     """Everything, from the first stage that is out of date."""
-    from analysis import workflow
-
     execution = _execution(executor, workers, cluster, chunk_size, allow_lost)
     wanted = _changes(changes, networks, seed, unblind=unblind)
+    if dry_run:
+        from analysis.status import print_plan
+
+        print_plan(config, run, execution, wanted)
+        return
+    from analysis import workflow
+
     workflow.run_until("report", config, run, execution, wanted)
+
+
+@app.command()
+def status(
+    config: ConfigOption = Path("datasets.yaml"),
+    run: RunOption = "demo",
+    networks: NetworksOption = None,
+    seed: SeedOption = None,
+    workers: WorkersOption = CORES,
+    chunk_size: ChunkOption = 1_000_000,
+    allow_lost: LostOption = False,
+    unblind: UnblindOption = False,
+    changes: SetOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs, with all reasons.")
+    ] = False,
+) -> None:
+    """Which stages of a run are there, which are out of date, and why."""
+    from analysis.status import print_status
+
+    execution = _execution(Executor.threads, workers, None, chunk_size, allow_lost)
+    wanted = _changes(changes, networks, seed, unblind=unblind)
+    print_status(config, run, execution, wanted, as_json=as_json)
 
 
 @app.command()

@@ -2,8 +2,8 @@
 
     check -> select -> windows -> train -> evaluate -> limit -> plot -> report
 
-A command is the chain up to a stage. Each stage is skipped while its stamp is current: a hash of
-its inputs, its settings and its code.
+A command is the chain up to a stage. Each stage is skipped while its stamp is current: its inputs,
+its settings and its code are what they were.
 """
 
 from __future__ import annotations
@@ -183,6 +183,12 @@ def _opened(config_path: Path, name: str, changes: Sequence[str]) -> Iterator[In
     with open_run(path) as run, console.logging_to(run.log):
         write_text(run.config, as_yaml(config))
         yield run, config, sets
+
+
+def looked_at(config_path: Path, name: str, changes: Sequence[str]) -> Inputs:
+    """A run that is only looked at: no stage of the chain works on it, and nothing is written."""
+    config, sets = _read(config_path, changes)
+    return RunFolder(_run_path(name), only_look=True), config, sets
 
 
 def _run_path(name: str) -> Path:

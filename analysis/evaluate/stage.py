@@ -25,7 +25,8 @@ from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.evaluate.networks import Name, network_files, network_model, trained_networks
 from analysis.evaluate.passing import passing_events, window_contents, write_passing
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, digest, write_csv, write_json
+from analysis.run.folder import RunFolder, content_digest, write_csv, write_json
+from analysis.run.stamps import stamp_of
 from analysis.terminal import console
 from analysis.train.outcome import failed_networks
 from analysis.train.stage import SimulatedEvents
@@ -64,15 +65,15 @@ def evaluate_networks(
     networks = list(trained_networks(run, section))
     files = [path for name in networks for path in network_files(run, section, name)]
     files += mass_network_files(run, config)
-    stamp = digest(
-        [content_digest(path) for path in files],
-        (section.networks, section.seeds),  # the same files make other networks
-        simulated.fingerprint,
-        settings.evaluation,
-        settings.sensitivity,
-        asdict(settings.folds),
-        simulated.windows.sigma.tolist(),
-        code_digest("analysis.evaluate"),
+    stamp = stamp_of(
+        networks={path.name: content_digest(path) for path in files},
+        training={"networks": section.networks, "seeds": section.seeds},  # same files, other nets
+        events=simulated.fingerprint,
+        evaluation=settings.evaluation,
+        sensitivity=settings.sensitivity,
+        folds=asdict(settings.folds),
+        windows=simulated.windows.sigma.tolist(),
+        code=code_digest("analysis.evaluate"),
     )
     if run.is_current("evaluate", stamp):
         log.info("evaluate: up to date")

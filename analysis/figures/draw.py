@@ -27,7 +27,8 @@ from analysis.figures.run_results import (
 from analysis.figures.spectra import features, resolution, spectra
 from analysis.limit.blinding import changed_after_unblinding
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, digest, write_json
+from analysis.run.folder import RunFolder, content_digest, write_json
+from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.index import load_selection
 from analysis.select.recorded import data_luminosity_inv_fb
 from analysis.terminal.console import progress
@@ -166,15 +167,15 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
         pool.shutdown(cancel_futures=True)
 
 
-def _stamp(run: RunFolder, config: Configuration) -> str:
-    return digest(
-        [content_digest(path) for path in shown_files(run)],
-        config.settings.plots,
-        config.settings.limit,
-        config.definition.plain(),
-        config.luminosity_inv_fb,
-        data_luminosity_inv_fb(config),
-        config.beams.sqrt_s_gev,
-        {name: [sample.kind, sample.label] for name, sample in config.samples.items()},
-        code_digest("analysis.figures"),
+def _stamp(run: RunFolder, config: Configuration) -> Stamp:
+    return stamp_of(
+        files={str(p.relative_to(run.path)): content_digest(p) for p in shown_files(run)},
+        plots=config.settings.plots,
+        limit=config.settings.limit,
+        search=config.definition.plain(),
+        luminosity_inv_fb=config.luminosity_inv_fb,
+        data_luminosity_inv_fb=data_luminosity_inv_fb(config),
+        sqrt_s_gev=config.beams.sqrt_s_gev,
+        samples={name: [sample.kind, sample.label] for name, sample in config.samples.items()},
+        code=code_digest("analysis.figures"),
     )

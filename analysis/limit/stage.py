@@ -35,7 +35,8 @@ from analysis.limit.methods import (
 from analysis.limit.scan import make_scan, scan_windows, write_scan
 from analysis.limit.workspace import write_workspaces
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, digest, write_csv, write_json
+from analysis.run.folder import RunFolder, content_digest, write_csv, write_json
+from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.index import load_inputs
 from analysis.select.recorded import data_events, data_luminosity_inv_fb
 from analysis.train.outcome import failed_networks
@@ -58,16 +59,19 @@ def find_limits(
 ) -> Limits | None:
     """Bring scan, limits and their files up to date; None where no network has a single cut."""
     network = shown_network(run, config)
-    if load_model(run.model("punzi", network)).conditions.cut is None:
+    stamp = _stamp(run, config, network)
+    has_cut = load_model(run.model("punzi", network)).conditions.cut is not None
+    if not has_cut:
         log.warning("limit: network %d has no single cut, so there is nothing to count", network)
+    if run.is_current("limit", stamp):
+        log.info("limit: up to date")
+        return load_limits(run) if has_cut else None
+    if not has_cut:
         for path in (run.scan, run.scan_csv, run.limits, run.limits_csv, run.workspaces):
             path.unlink(missing_ok=True)  # of an earlier evaluation
         shutil.rmtree(run.hepdata, ignore_errors=True)
+        run.finish("limit", stamp, [])
         return None
-    stamp = _stamp(run, config, network)
-    if run.is_current("limit", stamp):
-        log.info("limit: up to date")
-        return load_limits(run)
     scan = make_scan(
         run,
         config,
@@ -177,17 +181,17 @@ def _tell(run: RunFolder, scan: Scan, network: int) -> None:
         log.warning("limit: %s", changed)
 
 
-def _stamp(run: RunFolder, config: Configuration, network: int) -> str:
+def _stamp(run: RunFolder, config: Configuration, network: int) -> Stamp:
     samples = config.samples.items()
-    return digest(
-        content_digest(run.passing),
-        content_digest(run.windows),
-        content_digest(run.model("punzi", network)),
-        load_inputs(run),
-        config.settings.limit,
-        config.settings.sensitivity,
-        config.luminosity_inv_fb,
-        data_luminosity_inv_fb(config),
-        {name: getattr(sample, "uncertainty", None) for name, sample in samples},
-        code_digest("analysis.limit"),
+    return stamp_of(
+        passing_events=content_digest(run.passing),
+        windows=content_digest(run.windows),
+        model=content_digest(run.model("punzi", network)),
+        files={name: list(of_files.items()) for name, of_files in load_inputs(run).items()},
+        limit=config.settings.limit,
+        sensitivity=config.settings.sensitivity,
+        luminosity_inv_fb=config.luminosity_inv_fb,
+        data_luminosity_inv_fb=data_luminosity_inv_fb(config),
+        uncertainty={name: getattr(sample, "uncertainty", None) for name, sample in samples},
+        code=code_digest("analysis.limit"),
     )

@@ -32,8 +32,9 @@ from analysis.report.page import (
 )
 from analysis.report.summary import Outcome, Summary, summary_of
 from analysis.report.tables import cutflow_table, reach_table
-from analysis.run.folder import RunFolder, write_json
+from analysis.run.folder import RunFolder, content_digest, write_json
 from analysis.run.provenance import provenance
+from analysis.run.stamps import stamp_of
 from analysis.select.index import load_selection
 from analysis.train.outcome import failed_networks, remarks
 from analysis.train.windows import load_fits
@@ -54,11 +55,16 @@ class ReportError(UserError):
 
 
 def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Dataset]) -> Path:
-    """Write provenance.json and report.html; the path of the report."""
+    """Bring provenance.json and report.html up to date; the path of the report."""
     if not load_list(run):
         msg = f"{run.path} has no figures; run `punzi plot -r {run.name}` first"
         raise ReportError(msg)
     origin = provenance(config.model_dump(mode="json"), input_files(datasets))
+    results = {str(p.relative_to(run.path)): content_digest(p) for p in run.result_files()}
+    stamp = stamp_of(results=results, **origin)
+    if run.is_current("report", stamp):
+        log.info("report: up to date")
+        return run.report
     write_json(run.provenance, origin)
     summary = summary_of(outcome(run, config))
     sections = {
@@ -83,6 +89,7 @@ def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Datas
     )
     html = page(f"Run {run.name}", sections, head=paragraph(about, "about"))
     write_text(run.report, html)
+    run.finish("report", stamp, [run.report, run.provenance])
     log.info("report: %s", run.report)
     return run.report
 

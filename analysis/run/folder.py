@@ -11,8 +11,8 @@
     fresh/                                                      confirm
 
 Nobody else spells these names. Files appear under them only when complete. Each stage leaves a
-stamp, a hash of its inputs, its settings and its code; a stage whose stamp is current is skipped.
-A lock keeps a second run out.
+stamp of its inputs, its settings and its code (stamps.py); a stage whose stamp is current is
+skipped. A lock keeps a second run out.
 """
 
 from __future__ import annotations
@@ -28,19 +28,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
-
+from analysis.run.stamps import NEVER, PLAIN, Stamp, differences, plain_text, text_digest
 from selection.errors import UserError
 from selection.whole_files import replacing, write_text
 
 MODEL_SUFFIX = ".safetensors"
 _NUMBERS = re.compile(r"-(\d+)(?:\.(\d+))?\.[a-z]+$")
-# records, paths and tuples as JSON knows them; nan stays nan
-PLAIN = TypeAdapter[Any](Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 class RunError(UserError):
     """The run folder cannot be used as asked."""
+
+
+class WorkIsDue(Exception):  # noqa: N818
+    """A run that is only looked at has come to work that is to be done."""
+
+    def __init__(self, reasons: Mapping[str, tuple[str, ...]]) -> None:
+        """reasons: of each piece of work, by the name of its stamp."""
+        super().__init__(", ".join(reasons))
+        self.reasons = reasons
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class RunFolder:
     """Names of all files of one run, and the stamps of its stages."""
 
     path: Path
+    only_look: bool = False  # the first stage that is out of date raises WorkIsDue
 
     @property
     def name(self) -> str:
@@ -205,21 +212,55 @@ class RunFolder:
                 if found is not None:
                     yield int(found[1]), int(found[2] or 0), path
 
-    def is_current(self, stage: str, stamp: str) -> bool:
-        """True if the stage ended with this stamp and all files it named are still there."""
-        try:
-            found = json.loads((self.path / "stamps" / f"{stage}.json").read_text())
-            return bool(
-                found["stamp"] == stamp
-                and all((self.path / name).exists() for name in found["files"])
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
+    def result_files(self) -> list[Path]:
+        """All that the stages before the report left, but for events; in a fixed order."""
+        own = {self.report, self.provenance, self.log, self.config}
+        aside = {self.path / "stamps", self.checkpoints, self.fresh}
+        return sorted(
+            path
+            for path in self.path.rglob("[!.]*")
+            if path.is_file()
+            and path.suffix != ".parquet"
+            and path not in own
+            and aside.isdisjoint(path.parents)
+        )
 
-    def finish(self, stage: str, stamp: str, files: Sequence[Path]) -> None:
+    def is_current(self, stage: str, stamp: Stamp) -> bool:
+        """True if the stage ended with this stamp and all files it named are still there."""
+        return not self.due({stage: stamp})
+
+    def due(self, stamps: Mapping[str, Stamp]) -> list[str]:
+        """Those of the stages that are to be done."""
+        reasons = {stage: self.why_due(stage, stamp) for stage, stamp in stamps.items()}
+        found = {stage: why for stage, why in reasons.items() if why}
+        if found and self.only_look:
+            raise WorkIsDue(found)
+        return list(found)
+
+    def why_due(self, stage: str, stamp: Stamp) -> tuple[str, ...]:
+        """What is missing or changed since the stage ended; empty while it is current."""
+        try:
+            found = json.loads(self._stamp(stage).read_text())
+            missing = [name for name in found["files"] if not (self.path / name).exists()]
+            changed = differences(found["stamp"], stamp)
+        except FileNotFoundError:
+            return (NEVER,)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return (f"{self._stamp(stage)} cannot be read, or another version wrote it",)
+        return (*changed, *(f"{name} is missing" for name in missing))
+
+    def finish(self, stage: str, stamp: Stamp, files: Sequence[Path]) -> None:
         """Note that a stage is complete and which files are its results."""
         names = [str(file.relative_to(self.path)) for file in files]
-        write_json(self.path / "stamps" / f"{stage}.json", {"stamp": stamp, "files": names})
+        write_json(self._stamp(stage), {"stamp": stamp, "files": names})
+
+    def was_done(self, stage: str) -> bool:
+        """True if the stage, or a piece of it such as one training, has ended at least once."""
+        names = (f"{stage}.json", f"{stage}-*.json")
+        return any(found for name in names for found in (self.path / "stamps").glob(name))
+
+    def _stamp(self, stage: str) -> Path:
+        return self.path / "stamps" / f"{stage}.json"
 
 
 def model_name(classifier: str, number: int, fold: int | None = None) -> str:
@@ -265,8 +306,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def digest(*parts: Any) -> str:
     """Hash of plain values; the same for the same content, whatever the machine."""
-    text = json.dumps(PLAIN.dump_python(parts, mode="json"), sort_keys=True, allow_nan=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return text_digest(plain_text(parts))
 
 
 def content_digest(path: Path) -> str:

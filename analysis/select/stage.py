@@ -17,7 +17,8 @@ from analysis.inputs.check import inspect_all, refuse_mistakes, stop_or_say
 from analysis.inputs.datasets import with_recorded_sizes
 from analysis.inputs.file_report import FileReport
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, digest, write_json
+from analysis.run.folder import RunFolder, write_json
+from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.accounting import lost_shares, refuse_duplicates
 from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.events import ChunkCounts
@@ -49,10 +50,7 @@ def select_events(
     datasets = with_recorded_sizes(datasets, reports)
     chunks = plan_chunks(config, datasets, reports, chunk_size=execution.chunk_size)
     _say_which_files_have_beams(reports)
-    code = code_digest("analysis.select")
-    sets = [asdict(ds) for ds in datasets]
-    bins = [[q.name, q.bins] for q in (config.definition.axis, *config.definition.features)]
-    stamp = digest([c.shard for c in chunks], sets, config.accept, bins, code)
+    stamp = _stamp(config, datasets, chunks, execution)
     if run.is_current("select", stamp):
         log.info("select: up to date (%d shards)", len(chunks))
         return load_selection(run)
@@ -127,6 +125,31 @@ def _write_results(
     write_json(run.cutflow, flows)
     save_selection(run, Selection(tuple(parts), lost))
     return everything
+
+
+def _stamp(
+    config: Configuration, datasets: Sequence[Dataset], chunks: Sequence[Chunk], how: Execution
+) -> Stamp:
+    """The names of the shards know of most changes; the other entries say which it was."""
+    search = config.definition
+    content: dict[str, list[str]] = {ds.name: [] for ds in datasets}
+    for chunk in chunks:
+        content[chunk.dataset].append(chunk.fingerprint)
+    return stamp_of(
+        content=content,
+        samples={ds.name: asdict(ds) for ds in datasets},
+        columns={name: config.columns_of(name) for name in config.samples},
+        beams={name: asdict(config.beams_of(name)) for name in config.samples},
+        missing={name: config.missing_of(name) for name in config.samples},
+        candidates=config.candidates,
+        define=search.define,
+        cuts=search.cuts,
+        accept=config.accept,
+        histograms=[[q.name, q.bins] for q in (search.axis, *search.features)],
+        chunk_size=how.chunk_size,
+        code=code_digest("analysis.select"),
+        shards=[chunk.shard for chunk in chunks],
+    )
 
 
 def _remove_stale(skim: Path, wanted: set[str]) -> None:

@@ -80,6 +80,19 @@ def configure_logging(level: int) -> None:
 
 
 @contextlib.contextmanager
+def warnings_only() -> Iterator[None]:
+    """Without the lines of progress, unless a person asked for more than usual."""
+    package = logging.getLogger("analysis")
+    level = package.level
+    if level == logging.INFO:
+        package.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        package.setLevel(level)
+
+
+@contextlib.contextmanager
 def logging_to(path: Path) -> Iterator[None]:
     """Keep a copy of the log lines in the run folder."""
     handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")

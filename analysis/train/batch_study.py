@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, digest, write_json
+from analysis.run.folder import RunFolder, write_json
+from analysis.run.stamps import stamp_of
 from analysis.terminal.console import Advance, progress
 from analysis.train.stage import SimulatedEvents, split_sets
 from models.results import LossHistory, to_json
@@ -54,13 +55,12 @@ def study_batches(
             settings = with_batch_size(base, size)
             name = "mono" if size is None else f"{size:07d}"
             path = run.batch_study / f"{name}.json"
-            key = (
-                asdict(settings),
-                section.seed,
-                sets[0].fingerprint,
-                code_digest("analysis.train"),
+            stamp = stamp_of(
+                training=asdict(settings),
+                seed=section.seed,
+                events=sets[0].fingerprint,
+                code=code_digest("analysis.train"),
             )
-            stamp = digest(*key)
             if run.is_current(f"batches-{name}", stamp):
                 continue
             records = _histories(sets, settings, section.seed, run.batch_study, workers, advance)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy.typing as npt
 
 from analysis.run.code import code_digest
 from analysis.run.executors import dask_client
-from analysis.run.folder import RunFolder, digest
+from analysis.run.folder import RunFolder
 from analysis.run.provenance import provenance
+from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.index import load_inputs
 from analysis.select.skim import read_table
 from analysis.terminal.console import progress
@@ -79,7 +81,13 @@ def simulated_events(
         raise TrainError(msg)
     shards = [part.shard.name for part in selection.parts if np.isfinite(part.mass_gev)]
     squared = config.definition.axis.squared
-    stamp = digest(shards, settings, masses, squared, code_digest("analysis.train.windows"))
+    stamp = stamp_of(
+        signal_shards=shards,
+        windows=settings,
+        masses_gev=masses,
+        squared=squared,
+        code=code_digest("analysis.train.windows"),
+    )
     if not run.is_current("windows", stamp):
         save_windows(run.windows, *fit_windows(table, masses, settings, squared=squared))
         run.finish("windows", stamp, [run.windows])
@@ -149,32 +157,47 @@ def train_networks(
         for text in texts:
             log.warning("left out of the mean over seeds: %s", text)
     kept = {"history", *(s.name for s in settings.stages), *([BCE_MASS] * section.bce_mass)}
-    for number, fold, path in run.numbered_files():  # of an earlier, larger ensemble
+    about = {"networks": section.networks, "seeds": section.seeds, "folds": section.folds}
+    others = _of_other_ensembles(run, section, kept)
+    if not run.is_current("train", stamp_of(**about, to_remove=[path.name for path in others])):
+        for path in others:
+            path.unlink()
+        run.finish("train", stamp_of(**about, to_remove=[]), [])
+
+
+def _of_other_ensembles(run: RunFolder, section: TrainingSection, kept: set[str]) -> list[Path]:
+    """Files that an earlier, larger ensemble left; kept: how names of files begin."""
+
+    def belongs(number: int, fold: int, path: Path) -> bool:
         count = section.networks * (1 if path.parent == run.models else section.seeds)
         stem = path.name.rpartition("-")[0].replace("net", "punzi")
-        if number >= count or fold >= section.folds or stem not in kept:
-            path.unlink()
+        return number < count and fold < section.folds and stem in kept
+
+    return [found[-1] for found in run.numbered_files() if not belongs(*found)]
 
 
 def _train(run: RunFolder, section: TrainingSection, recipe: Recipe, execution: Execution) -> None:
     """The trainings of a recipe that are missing or out of date."""
     sets, settings = recipe.sets, recipe.settings
     code = code_digest("analysis.train")
-    stamps = [digest([p.fingerprint for p in pair], asdict(settings), code) for pair in sets]
+    events = [[p.fingerprint for p in pair] for pair in sets]
     numbers = {section.seed + j: j for j in range(section.networks * section.seeds)}
     members = [Member(seed, fold) for seed in numbers for fold in range(section.folds)]
 
-    def place(member: Member) -> tuple[str, str]:
-        """Name and stamp of its training."""
-        name = f"{recipe.name}-{numbers[member.seed]:02d}.{member.fold}"
-        return name, f"{stamps[member.fold]}{member.seed}"
+    def name(member: Member) -> str:
+        return f"{recipe.name}-{numbers[member.seed]:02d}.{member.fold}"
 
-    missing = [member for member in members if not run.is_current(*place(member))]
+    def stamp(member: Member) -> Stamp:
+        own = {"events": events[member.fold], "seed": member.seed, "code": code}
+        return stamp_of(training=asdict(settings), **own)
+
+    due = run.due({name(member): stamp(member) for member in members})
+    missing = [member for member in members if name(member) in due]
     _describe(recipe, len(missing), len(members))
 
     def finished(member: Member, result: TrainedNetworks) -> None:
         number = numbers[member.seed]
-        run.finish(*place(member), recipe.save(result, (number, member.fold)))
+        run.finish(name(member), stamp(member), recipe.save(result, (number, member.fold)))
         log.info(
             "network %d, fold %d (seed %d): %s",
             number // section.seeds,
