@@ -159,6 +159,8 @@ def show_cutflow(run: RunFolder, config: Configuration) -> None:
     from analysis.select.cutflow_table import print_cutflow
 
     print_cutflow(run, config.luminosity_inv_fb)
+    for name in config.regions:
+        print_cutflow(run.region(name), config.luminosity_inv_fb, region=name)
 
 
 def show_comparison(run: RunFolder, failed: dict[int, list[str]], *, events: str) -> None:

@@ -10,6 +10,9 @@ not the text we would write is written again, never run.
           2 + i      cut i is the first that fails (1 is left for the candidate policy)
           2 + n_cuts passes
 
+Other sets of cuts (regions) and further numbers come out of the same pass: they share every line
+with the search, and the columns are read once.
+
 Every column is an argument of its own: only then LLVM sees that they do not overlap and computes
 several events at once. No fastmath: an event's bits must not depend on its place in a chunk.
 The same lines run over whole arrays by numpy where a few rows are wanted (`values_of`): no
@@ -72,49 +75,66 @@ class _Lines:
     columns: tuple[str, ...]  # c0, c1, ... of the event
     fixed: tuple[str, ...]
     lines: tuple[str, ...]
-    results: tuple[str, ...]
+    stored: tuple[str, ...]  # axis and features
+    beside: tuple[str, ...]
+    cuts: tuple[tuple[str, ...], ...]  # conditions of the search and of each region
 
 
 @lru_cache(maxsize=32)
-def _kernel_lines(search: Search) -> _Lines:
-    """axis, features, and a condition for each cut."""
+def _kernel_lines(
+    search: Search, regions: tuple[Search, ...] = (), beside: tuple[str, ...] = ()
+) -> _Lines:
+    """axis, features, other numbers, and a condition for each cut."""
     w = Arithmetic(search)
     axis = one(w.expression(search.parts.axis))
     features = [one(w.expression(e)) for e in search.parts.features]
     w.made[search.axis.name] = axis
     for name, value in zip(search.feature_names, features, strict=True):
         w.made[name] = w.call("rounded_", value)  # what is stored is what is cut on
-    cuts = [one(w.expression(e)) for e in search.parts.cuts.values()]
+    cuts = [
+        tuple(text_of(one(w.expression(e))) for e in s.parts.cuts.values())
+        for s in (search, *regions)
+    ]
+    others = [one(w.expression(expression_of(search, text))) for text in beside]
     return _Lines(
-        tuple(w.columns), tuple(w.fixed), tuple(w.lines),
-        tuple(map(text_of, (axis, *features, *cuts))),
+        tuple(w.columns), tuple(w.fixed), tuple(w.lines), tuple(map(text_of, (axis, *features))),
+        tuple(map(text_of, others)), tuple(cuts),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=32)
-def kernel_source(search: Search, *, event_beams: bool) -> str:
+def kernel_source(
+    search: Search,
+    *,
+    event_beams: bool,
+    regions: tuple[Search, ...] = (),
+    beside: tuple[str, ...] = (),
+) -> str:
     """Text of the module whose function `kernel` runs over the events."""
-    code = _kernel_lines(search)
+    code = _kernel_lines(search, regions, beside)
     n = len(search.features)
     columns = [f"C{i}" for i in range(len(code.columns))]
-    outputs = ["axis", *(f"f{i}" for i in range(n)), "code"]
-    axis, *rest = code.results
-    features, cuts = rest[:n], rest[n:]
+    stored = ["axis", *(f"f{i}" for i in range(n))]
+    others = [f"o{i}" for i in range(len(beside))]
+    codes = ["code", *(f"code{i}" for i in range(1, len(code.cuts)))]
     in_loop = [f"c{i} = np.float64(C{i}[i])" for i in range(len(columns))]
     if event_beams:
         in_loop += [f"b_{x} = B_{x}[i]" for x in "xyze"]
         in_loop += code.fixed
     in_loop += code.lines
-    in_loop += [f"axis[i] = {axis}", *(f"f{j}[i] = {value}" for j, value in enumerate(features))]
-    in_loop += [f"found = {FIRST_CUT + len(cuts)}"]
-    for k in reversed(range(len(cuts))):
-        in_loop.append(f"found = found if {cuts[k]} else {FIRST_CUT + k}")
-    stored = " + ".join(["axis[i]", *(f"f{j}[i]" for j in range(n))])
-    in_loop.append(f"code[i] = found if isfinite({stored}) else {INVALID}")
+    values = zip((*stored, *others), (*code.stored, *code.beside), strict=True)
+    in_loop += [f"{name}[i] = {value}" for name, value in values]
+    finite = " + ".join(f"{name}[i]" for name in stored)
+    for name, cuts in zip(codes, code.cuts, strict=True):
+        in_loop += [f"found = {FIRST_CUT + len(cuts)}"]
+        for k in reversed(range(len(cuts))):
+            in_loop.append(f"found = found if {cuts[k]} else {FIRST_CUT + k}")
+        in_loop.append(f"{name}[i] = found if isfinite({finite}) else {INVALID}")
     if event_beams:
         before = ["B_x, B_y, B_z, B_e = beam"]
     else:
         before = ["b_x, b_y, b_z, b_e = beam[0], beam[1], beam[2], beam[3]", *code.fixed]
+    outputs = [*stored, *others, *codes]
     lines = [
         '@nb.njit(nogil=True, cache=True, error_model="numpy")',
         f"def kernel({', '.join(['n', *columns, 'beam', 'electron', *outputs])}):",
@@ -159,6 +179,8 @@ class EventQuantities:
     axis: npt.NDArray[np.float64]  # (n,)
     features: FloatArray  # (n_features, n): one contiguous row each
     code: npt.NDArray[np.uint8]  # (n,) see the module's head
+    region_codes: npt.NDArray[np.uint8]  # (n_regions, n) the same by the cuts of each region
+    beside: npt.NDArray[np.float32]  # (n_beside, n) the further numbers
 
     @property
     def finite(self) -> npt.NDArray[np.bool_]:
@@ -171,23 +193,30 @@ def event_quantities(
     beams: Beams,
     *,
     feature_type: type[np.floating] = np.float32,
+    regions: Sequence[Search] = (),
+    beside: Sequence[str] = (),
 ) -> EventQuantities:
     """Columns (n,) of the ntuple -> axis, features and cuts of each event.
 
     The beams of the event are, in this order of preference: the four beam columns; the configured
     beams scaled to the column `ecms` (same boost, other energy); the configured beams.
+    regions: searches that differ from this one in their cuts only; beside: further expressions.
     """
-    found = [np.asarray(columns[name]) for name in _kernel_lines(search).columns]
+    more = (tuple(regions), tuple(beside))
+    found = [np.asarray(columns[name]) for name in _kernel_lines(search, *more).columns]
     single = all(a.dtype == np.float32 for a in found)
     inputs = [np.ascontiguousarray(a, np.float32 if single else np.float64) for a in found]
     n = row_count(columns)
-    axis, code = np.empty(n), np.empty(n, np.uint8)
+    axis, code = np.empty(n), np.empty((1 + len(regions), n), np.uint8)
     features = np.empty((len(search.features), n), feature_type)
+    others = np.empty((len(beside), n), np.float32)
     per_event = _event_beams(columns, beams)
-    kernel = _compiled(kernel_source(search, event_beams=per_event is not None))
+    source = kernel_source(
+        search, event_beams=per_event is not None, regions=more[0], beside=more[1]
+    )
     beam = beams.total if per_event is None else per_event
-    kernel(n, *inputs, beam, beams.electron_direction, axis, *features, code)
-    return EventQuantities(axis, features, code)
+    _compiled(source)(n, *inputs, beam, beams.electron_direction, axis, *features, *others, *code)
+    return EventQuantities(axis, features, code[0], code[1:], others)
 
 
 def row_count(columns: Mapping[str, npt.NDArray[Any]]) -> int:

@@ -22,6 +22,7 @@ from selection.kernel import DROPPED, FIRST_CUT
 from selection.ntuple import CANDIDATES_COLUMN
 from selection.table import BoolArray, FloatArray
 
+PRESELECTION = "preselection"  # name of the region of the search itself; others have their own cuts
 CandidatePolicy = Literal["unique", "first", "all"]
 WEIGHT_UNIT = 2.0**-40
 

@@ -31,6 +31,7 @@ from selection.expressions import (
     Expression,
     ExpressionError,
     Kind,
+    compared,
     parsed,
 )
 
@@ -141,6 +142,17 @@ class Search:
     def columns(self) -> tuple[str, ...]:
         """Columns that axis, features and cuts need, in a fixed order."""
         return self.parts.columns
+
+    @cached_property
+    def cut_variables(self) -> dict[str, str]:
+        """Cut -> the number that it looks at first, each once; axis and features are not in it."""
+        found: dict[str, str] = {}
+        for name, condition in self.parts.cuts.items():
+            text = compared(condition)
+            known = {*found.values(), self.axis.name, *self.feature_names}
+            if text is not None and text not in known:
+                found[name] = text
+        return found
 
     @cached_property
     def identity(self) -> str:

@@ -153,7 +153,7 @@ def _wanted(cut: AppliedCut, config: Configuration | None, weight: str | None) -
     return wanted_columns(
         {} if config is None else config.columns,
         tree=None if config is None else config.tree,
-        search=cut.search,
+        searches=(cut.search,),
         candidates=cut.candidates,
         weight=weight,
         event_numbers=cut.n_folds > 1,

@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 
 from analysis.config.conflicts import conflicts
 from analysis.config.mistakes import Mistake
+from analysis.config.regions import Region, region_problems, region_search
 from analysis.config.samples import Sample, Signal, Strict
 from analysis.config.searches import DEFAULT_SEARCH, NoSearchError, plain_search
 from analysis.config.settings import Settings, resolved_settings
@@ -71,6 +72,10 @@ class Configuration(Strict):
     cuts: dict[str, str | None] = Field(
         default_factory=dict, description="added to the search, replaced by name, or null: left out"
     )
+    regions: dict[str, Region] = Field(
+        default_factory=dict,
+        description="control regions: other cuts by name; docs/data.md",
+    )
     samples: dict[str, Sample]
     settings: Settings = Field(default_factory=Settings)
 
@@ -78,6 +83,11 @@ class Configuration(Strict):
     def definition(self) -> Search:
         """The search, with the features and cuts of this configuration."""
         return search_from(self.search)
+
+    @cached_property
+    def region_searches(self) -> dict[str, Search]:
+        """Control region -> the search with its cuts."""
+        return {n: region_search(self.definition, region) for n, region in self.regions.items()}
 
     @property
     def signals(self) -> dict[str, Signal]:
@@ -159,7 +169,10 @@ def parse(
         msg = f"{where}, settings: {error}"
         raise ConfigError(msg) from None
     config = _with_search(config, root, where, folder)
-    found = conflicts(config.samples, config.columns, config.beams, config.definition)
+    found = list(region_problems(config.definition, config.regions))
+    if not found:
+        searches = (config.definition, *config.region_searches.values())
+        found += conflicts(config.samples, config.columns, config.beams, searches)
     problems = [(line_of(root, place), f"{dotted(place)}: {text}") for place, text in found]
     if not config.samples and not columns_only:
         problems.append((line_of(root, ("samples",)), "samples: at least one is needed"))
@@ -218,8 +231,8 @@ def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
 
 
 def _place_of(keys: list[str]) -> list[str]:
-    """Options change settings, and features and cuts of the search."""
-    return keys if keys[0] in ("search", "features", "cuts") else ["settings", *keys]
+    """Options change settings, features and cuts of the search, and regions."""
+    return keys if keys[0] in ("search", "features", "cuts", "regions") else ["settings", *keys]
 
 
 def _named_option(

@@ -25,11 +25,14 @@ def conflicts(
     samples: Mapping[str, Signal | Background | Data],
     columns: Mapping[str, str],
     beams: Beams,
-    search: Search,
+    searches: Sequence[Search],
 ) -> list[tuple[Place, str]]:
-    """Every contradiction as (place in the configuration, what is wrong)."""
+    """Every contradiction as (place in the configuration, what is wrong).
+
+    searches: those whose columns are used, with the cuts of the search and of every region.
+    """
     found: list[tuple[Place, str]] = []
-    known = [*search.columns, *DEFAULT_BRANCHES]
+    known = [*dict.fromkeys(c for s in searches for c in s.columns), *DEFAULT_BRANCHES]
     found += _unknown_columns(("columns",), columns, known)
     owner: dict[float, str] = {}
     for name, sample in samples.items():

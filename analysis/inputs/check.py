@@ -66,7 +66,7 @@ def wanted_branches(config: Configuration, dataset: Dataset) -> Wanted:
     return wanted_columns(
         config.columns_of(dataset.sample),
         tree=sample.tree or config.tree,
-        search=config.definition,
+        searches=(config.definition, *config.region_searches.values()),
         candidates=config.candidates,
         weight=dataset.weight_branch,
         event_numbers=True,

@@ -9,7 +9,7 @@ files of one data set need not be alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,14 +45,16 @@ def wanted_columns(
     mapped: Mapping[str, str],
     *,
     tree: str | None,
-    search: Search,
+    searches: Sequence[Search],
     candidates: CandidatePolicy,
     weight: str | None,
     event_numbers: bool,
 ) -> Wanted:
-    """mapped: `columns:` of the configuration; weight: branch, if any; event_numbers: used?"""
-    names = {**{name: name for name in search.columns}, **DEFAULT_BRANCHES, **mapped}
-    needed = list(search.columns)
+    """mapped: `columns:` of the configuration; searches: with the cuts of every region; weight:
+    branch, if any; event_numbers: used?
+    """
+    needed = list(dict.fromkeys(name for search in searches for name in search.columns))
+    names = {**{name: name for name in needed}, **DEFAULT_BRANCHES, **mapped}
     maybe = [*BEAMS, *(KEY_COLUMNS if event_numbers else ())]
     if candidates == "unique":
         needed.append(CANDIDATES_COLUMN)

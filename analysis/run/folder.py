@@ -8,6 +8,7 @@
     scan.json .csv limit.json .csv hepdata/ workspaces.zip      limit
     unblinding.json                                             when data were first looked at
     plots/                                                      plot
+    regions/NAME/: skim/ cutflow.json histograms.json .root     select, of each control region
     fresh/                                                      confirm
 
 Nobody else spells these names. Files appear under them only when complete. Each stage leaves a
@@ -140,6 +141,14 @@ class RunFolder:
     def fresh(self) -> Path:
         """The folder of a fresh sample's own selection and figures of merit."""
         return self.path / "fresh"
+
+    @property
+    def regions(self) -> Path:
+        return self.path / "regions"
+
+    def region(self, name: str) -> RunFolder:
+        """The folder of a control region, with a selection of its own."""
+        return RunFolder(self.regions / name)
 
     def network(self, classifier: str, training: int, fold: int) -> Path:
         """What one training (analysis/train/outcome.py) of one fold left, without a cut."""

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from analysis.inputs.check import wanted_branches
 from analysis.inputs.file_report import inspect_file
+from analysis.run.folder import RunFolder
 from analysis.select.chunks import Chunk
+from analysis.select.events import ChunkCounts
 from analysis.select.process import SelectionError
 from analysis.select.skim import read_shard
 from selection.keys import row_keys
@@ -37,13 +38,14 @@ def lost_shares(
     allow_lost: bool,
 ) -> dict[str, float]:
     """Share of rows lost per data set; without `allow_lost` any loss stops the run."""
-    gone = [chunk for chunk in chunks if chunk.shard in errors]
+    gone = lost_chunks(chunks, errors)
     if not gone:
         return {}
     rows = {ds.name: [0, 0] for ds in datasets}
     for chunk in chunks:
         rows[chunk.dataset][0] += chunk.stop - chunk.start
-        rows[chunk.dataset][1] += (chunk.stop - chunk.start) * (chunk.shard in errors)
+    for chunk in gone:
+        rows[chunk.dataset][1] += chunk.stop - chunk.start
     lost = {name: missing / total for name, (total, missing) in rows.items() if missing}
     by_name = {ds.name: ds for ds in datasets}
     details = []
@@ -51,7 +53,7 @@ def lost_shares(
         problems = inspect_file(
             chunk.file, wanted_branches(config, by_name[chunk.dataset])
         ).problems
-        why = "; ".join(problems) or errors[chunk.shard]
+        why = "; ".join(problems) or next(errors[s] for s in chunk.shards.values() if s in errors)
         details.append(f"  {chunk.dataset}: {chunk.file} rows {chunk.start}-{chunk.stop}: {why}")
     text = f"{len(gone)} of {len(chunks)} chunks were lost:\n" + "\n".join(details)
     if not allow_lost or any(share == 1 for share in lost.values()):
@@ -65,12 +67,47 @@ def lost_shares(
     return lost
 
 
-def refuse_duplicates(skim: Path, datasets: Sequence[Dataset], chunks: Sequence[Chunk]) -> None:
+def lost_chunks(chunks: Sequence[Chunk], errors: Mapping[str, str]) -> list[Chunk]:
+    """Those of which a shard could not be made: rows are lost in all regions or in none."""
+    return [chunk for chunk in chunks if any(s in errors for s in chunk.shards.values())]
+
+
+def refuse_overlap(
+    config: Configuration, chunks: Sequence[Chunk], counts: Mapping[str, ChunkCounts]
+) -> None:
+    """Rows of a control region that are in the search region too, unless they are wanted."""
+    problems = []
+    for name, region in config.regions.items():
+        rows: dict[str, list[int]] = {}
+        for chunk in chunks if region.overlap == "error" else ():
+            found = counts[chunk.shards[name]]
+            total = rows.setdefault(chunk.dataset, [0, 0])
+            total[0], total[1] = total[0] + found.overlap, total[1] + found.flow.raw[-1]
+        worst = max(rows.items(), key=lambda item: item[1][0], default=("", [0, 0]))
+        if worst[1][0]:
+            both, of = worst[1]
+            more = sum(both > 0 for both, _ in rows.values()) - 1
+            problems.append(
+                f"  regions.{name}: {both} of {of} rows of {worst[0]}"
+                + (f", and rows of {more} more data sets" if more else "")
+            )
+    if problems:
+        msg = (
+            "a control region overlaps the search region, whose data are blind:\n"
+            + "\n".join(problems)
+            + "\nChange its cuts so that no event passes both, or say `overlap: allow` there"
+        )
+        raise SelectionError(msg)
+
+
+def refuse_duplicates(
+    run: RunFolder, datasets: Sequence[Dataset], chunks: Sequence[Chunk], region: str
+) -> None:
     """The same event twice in one data set is an error, with the first of them."""
     for ds in datasets:
         if ds.duplicates_allowed:
             continue
-        shards = [skim / chunk.shard for chunk in chunks if chunk.dataset == ds.name]
+        shards = [run.path / chunk.shards[region] for chunk in chunks if chunk.dataset == ds.name]
         keys = [
             row_keys(t["key"].to_numpy(), t["candidate"].to_numpy())
             for t in (read_shard(shard, ["key", "candidate"]) for shard in shards)

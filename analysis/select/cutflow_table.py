@@ -24,11 +24,15 @@ def shown_datasets(flows: dict[str, Any]) -> list[str]:
     return others + [masses[i] for i in picked][:SIGNAL_MASSES_SHOWN]
 
 
-def print_cutflow(run: RunFolder, luminosity_inv_fb: float) -> None:
-    """Weighted events (efficiency for signal) after each cut, and the raw rows left at the end."""
+def print_cutflow(run: RunFolder, luminosity_inv_fb: float, *, region: str = "") -> None:
+    """Weighted events (efficiency for signal) after each cut, and the raw rows left at the end.
+
+    region: name of the control region whose folder `run` is.
+    """
     flows = json.loads(run.cutflow.read_text())
     names = shown_datasets(flows)
-    title = "Cutflow: events at the target luminosity, signal: share of the generated"
+    of = f" of the region {region}" if region else ""
+    title = f"Cutflow{of}: events at the target luminosity, signal: share of the generated"
     table = Table(title=title, title_justify="left", padding=(0, 0))
     table.add_column("after cut", overflow="fold")
     for name in names:

@@ -1,6 +1,7 @@
 """What is selected of some rows of an ntuple: columns in, columns of the skim and counts out.
 
     columns -> axis, features and cuts -> rows that pass, cutflow, look at all rows
+                       cuts of a region -> the same for the region
 
 All that decides the content of a shard is here and in what this module imports; the name of a
 shard carries the hash of it.
@@ -17,12 +18,14 @@ import numpy.typing as npt
 
 from analysis.inputs.columns import Columns
 from analysis.inputs.rows import RowCounts, look_at
+from analysis.select.skim import OF_CUT
 from selection.beams import Beams
 from selection.expressions import compared
-from selection.kernel import EventQuantities, event_quantities, row_count, values_of
+from selection.kernel import event_quantities, row_count, values_of
 from selection.keys import event_keys
 from selection.ntuple import KEY_COLUMNS
 from selection.preselection import (
+    PRESELECTION,
     CandidatePolicy,
     Codes,
     Cutflow,
@@ -41,13 +44,14 @@ class ChunkCounts:
     flow: Cutflow
     look: RowCounts
     emptied: Mapping[str, tuple[float, float]]  # cut that left nothing -> span of its values
+    overlap: int = 0  # rows of a region that are in the search region too
 
     def __add__(self, other: ChunkCounts) -> ChunkCounts:
         flow = self.flow + other.flow
         names = {*self.emptied, *other.emptied}
         spans = {n: [e[n] for e in (self.emptied, other.emptied) if n in e] for n in names}
         emptied = {n: (min(s[0] for s in f), max(s[1] for s in f)) for n, f in spans.items()}
-        return ChunkCounts(flow, self.look + other.look, emptied)
+        return ChunkCounts(flow, self.look + other.look, emptied, self.overlap + other.overlap)
 
     @classmethod
     def from_plain(cls, stored: Mapping[str, Any]) -> ChunkCounts:
@@ -56,34 +60,59 @@ class ChunkCounts:
         look = dict(stored["look"])
         look["extremes"] = {name: tuple(span) for name, span in look["extremes"].items()}
         emptied = {name: tuple(span) for name, span in stored["emptied"].items()}
-        return cls(flow, RowCounts(**look), emptied)
+        return cls(flow, RowCounts(**look), emptied, stored["overlap"])
+
+
+Selected = tuple[Columns, ChunkCounts]
 
 
 def selected_events(
     columns: Columns,
     dataset: str,
     *,
-    search: Search,
+    searches: Mapping[str, Search],
     beams: Beams,
     candidates: CandidatePolicy,
     identity: npt.NDArray[np.uint32],
-) -> tuple[Columns, ChunkCounts]:
-    """Columns of the skim for the rows that pass, and what was counted on the way."""
+) -> dict[str, Selected]:
+    """Region -> columns of the skim for the rows that pass, and what was counted on the way.
+
+    searches: that of the search region and those of the other regions that are wanted.
+    """
+    whole = searches[PRESELECTION]
     n = row_count(columns)
-    found = event_quantities(search, columns, beams)
-    code = with_candidates(found.code, candidate_mask(columns, candidates, n))
     weight = columns.get("weight", np.ones(n))
     wrong = int(np.count_nonzero(~np.isfinite(weight)))
     if wrong:
         msg = f"the weight of {wrong} rows is not a finite number"
         raise ValueError(msg)
-    flow = cutflow(code, tuple(search.cuts), columns.get("weight", 1.0))
-    emptied = _emptied(columns, beams, search, code, flow) if 0 in flow.raw[1:] and n else {}
-    counts = ChunkCounts(flow, look_at(columns, beams, search), emptied)
-    keep = passing(code, len(search.cuts))
-    return skim_columns(dataset, columns, search, found, keep) | {
-        "identity": identity[keep]
-    }, counts
+    regions = {name: s for name, s in searches.items() if name != PRESELECTION}
+    beside = tuple(dict.fromkeys(t for s in searches.values() for t in s.cut_variables.values()))
+    found = event_quantities(whole, columns, beams, regions=tuple(regions.values()), beside=beside)
+    kept = candidate_mask(columns, candidates, n)
+    looked_at = dict(zip(beside, found.beside, strict=True))
+    stored = {
+        "axis": found.axis,
+        **dict(zip(whole.feature_names, found.features, strict=True)),
+        "identity": identity,
+    }
+
+    def chosen(search: Search, code: Codes) -> Columns:
+        of_cuts = {f"{OF_CUT}{cut}": looked_at[t] for cut, t in search.cut_variables.items()}
+        return skim_columns(dataset, columns, stored | of_cuts, passing(code, len(search.cuts)))
+
+    code = with_candidates(found.code, kept)
+    flow = cutflow(code, tuple(whole.cuts), columns.get("weight", 1.0))
+    emptied = _emptied(columns, beams, whole, code, flow) if 0 in flow.raw[1:] and n else {}
+    counts = ChunkCounts(flow, look_at(columns, beams, whole), emptied)
+    made = {PRESELECTION: (chosen(whole, code), counts)}
+    inside = passing(code, len(whole.cuts))
+    for (name, search), region_code in zip(regions.items(), found.region_codes, strict=True):
+        code = with_candidates(region_code, kept)
+        flow = cutflow(code, tuple(search.cuts), columns.get("weight", 1.0))
+        both = int(np.count_nonzero(inside & passing(code, len(search.cuts))))
+        made[name] = (chosen(search, code), ChunkCounts(flow, RowCounts(), {}, both))
+    return made
 
 
 def _emptied(
@@ -104,17 +133,15 @@ def _emptied(
 def skim_columns(
     dataset: str,
     columns: Mapping[str, npt.NDArray[np.generic]],
-    search: Search,
-    found: EventQuantities,
+    computed: Mapping[str, npt.NDArray[Any]],
     keep: npt.NDArray[np.bool_],
 ) -> Columns:
-    """The columns of the skim for the rows that pass."""
+    """The columns of the skim for the rows that pass; computed: what the ntuple does not have."""
     n = int(np.count_nonzero(keep))
     none = np.zeros(n, np.int64)
     keys = {k: columns[k][keep].astype(np.int64) for k in KEY_COLUMNS if k in columns}
     return {
-        "axis": found.axis[keep],
-        **{name: found.features[i][keep] for i, name in enumerate(search.feature_names)},
+        **{name: values[keep] for name, values in computed.items()},
         "weight": columns["weight"][keep].astype(np.float64) if "weight" in columns else np.ones(n),
         "key": event_keys(dataset, keys, n),
         **{name: keys.get(name, none) for name in KEY_COLUMNS},

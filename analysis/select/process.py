@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import coffea.util
 
 from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution, open_executor
+from analysis.run.folder import RunFolder
 from analysis.select.chunks import Chunk
 from analysis.select.events import ChunkCounts
 from analysis.select.histograms import Histograms, skim_histograms
@@ -26,6 +28,7 @@ from analysis.select.processor import SelectEvents
 from analysis.select.skim import SkimError, read_shard, shard_counts
 from analysis.terminal.console import progress
 from selection.errors import UserError
+from selection.preselection import PRESELECTION
 from selection.search import Search
 
 if TYPE_CHECKING:
@@ -42,34 +45,35 @@ Result = tuple[Histograms, ChunkCounts]
 
 
 def processed_chunks(
-    skim: Path,
+    run: RunFolder,
     config: Configuration,
     chunks: Sequence[Chunk],
     execution: Execution,
 ) -> tuple[dict[str, Result], dict[str, str]]:
     """Shard -> histograms and cutflow, and for those that could not be made -> why."""
-    results = _kept(skim, chunks, config.definition)
-    missing = [chunk for chunk in chunks if chunk.shard not in results]
-    log.info("select: %d chunks, %d already done", len(chunks), len(results))
+    searches = {PRESELECTION: config.definition, **config.region_searches}
+    results = _kept(run.path, chunks, searches)
+    missing = [left for chunk in chunks if (left := _without(chunk, results)).shards]
+    log.info("select: %d chunks, %d already done", len(chunks), len(chunks) - len(missing))
     if not missing:
         return results, {}
     processor = SelectEvents(
-        skim=str(skim.resolve()),
-        search=config.definition,
+        run=str(run.path.resolve()),
+        searches=searches,
         candidates=config.candidates,
     )
     with (
         open_executor(execution) as executor,
-        _progress_on_disk([skim / chunk.shard for chunk in missing]),
+        _progress_on_disk([run.path / s for chunk in missing for s in chunk.shards.values()]),
     ):
         out = run_chunks(executor, missing, processor)
     unwritten = [found["unwritten"] for found in out.values() if "unwritten" in found]
     if unwritten:  # no loss of events that --allow-lost might accept
-        msg = f"cannot write to {skim}: {unwritten[0]}; make room and run again"
+        msg = f"cannot write to {run.path}: {unwritten[0]}; make room and run again"
         raise SelectionError(msg)
     results |= {s: (f["histograms"], f["counts"]) for s, f in out.items() if "error" not in f}
     unopened = {"error": "the data cannot be read; copy or make the file again"}
-    gone = [chunk.shard for chunk in missing if chunk.shard not in results]
+    gone = [s for chunk in missing for s in chunk.shards.values() if s not in results]
     return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
 
 
@@ -83,18 +87,23 @@ def run_chunks(executor: Any, chunks: Sequence[Chunk], work: SelectEvents) -> di
     return dict(found)
 
 
-def _kept(skim: Path, chunks: Sequence[Chunk], search: Search) -> dict[str, Result]:
+def _without(chunk: Chunk, results: Mapping[str, Result]) -> Chunk:
+    """The chunk with the shards that are still to be made."""
+    return replace(chunk, shards={r: s for r, s in chunk.shards.items() if s not in results})
+
+
+def _kept(run: Path, chunks: Sequence[Chunk], searches: Mapping[str, Search]) -> dict[str, Result]:
     """Results of shards that are already there; a damaged one is made again."""
     results = {}
-    for chunk in chunks:
-        path = skim / chunk.shard
+    for region, shard in ((r, s) for chunk in chunks for r, s in chunk.shards.items()):
+        path = run / shard
         if not path.exists():
             continue
         try:
             table = read_shard(path)
             columns = {name: table[name].to_numpy() for name in table.column_names}
             counts = ChunkCounts.from_plain(shard_counts(table))
-            results[chunk.shard] = (skim_histograms(columns, search), counts)
+            results[shard] = (skim_histograms(columns, searches[region]), counts)
         except (SkimError, KeyError, ValueError, TypeError):
             log.warning("the skim file %s is damaged and is made again", path)
             path.unlink()

@@ -1,7 +1,8 @@
 """The skim: selected events as parquet shards, one per chunk, and the event table made of them.
 
 A shard holds the axis, the features, the weight of the row as the ntuple has it (events per
-1/fb, or 1), the event's identity and, in its metadata, what was counted in the chunk.
+1/fb, or 1), the event's identity, what its cuts look at (`cut:<name>`) and, in its metadata, what
+was counted in the chunk.
 Normalisation and scale factors are applied when the table is read: other luminosities need no new
 selection.
 """
@@ -32,15 +33,25 @@ LAST = [
     ("identity", pa.uint32()),
     *((name, pa.int64()) for name in KEY_COLUMNS),
 ]
+OF_CUT = "cut:"  # no name of a feature has a colon
 
 
-def shard_schema(features: Sequence[str]) -> pa.Schema:
-    return pa.schema([*FIRST, *((name, pa.float32()) for name in features), *LAST])
+def shard_schema(features: Sequence[str], cuts: Sequence[str] = ()) -> pa.Schema:
+    """cuts: names of the cuts whose variables are stored."""
+    looked_at = [f"{OF_CUT}{name}" for name in cuts]
+    single = [[(name, pa.float32()) for name in names] for names in (features, looked_at)]
+    return pa.schema([*FIRST, *single[0], *LAST, *single[1]])
 
 
 def stored_features(table: pa.Table) -> tuple[str, ...]:
     """Features of a shard, by their place between axis and weight."""
-    return tuple(table.column_names[len(FIRST) : -len(LAST)])
+    names = table.column_names
+    return tuple(names[len(FIRST) : names.index("weight") if "weight" in names else None])
+
+
+def stored_cuts(table: pa.Table) -> tuple[str, ...]:
+    """Cuts whose variables a shard holds."""
+    return tuple(n.removeprefix(OF_CUT) for n in table.column_names if n.startswith(OF_CUT))
 
 
 class SkimError(UserError):
@@ -60,12 +71,11 @@ class Part:
 def write_shard(
     path: Path,
     columns: Mapping[str, npt.NDArray[np.generic]],
-    features: Sequence[str],
+    schema: pa.Schema,
     counts: Mapping[str, Any],
 ) -> None:
     """The shard is there, complete, or it is not there; `counts` of its chunk as plain values."""
-    about = {COUNTS: json.dumps(counts)}
-    schema = shard_schema(features).with_metadata(about)
+    schema = schema.with_metadata({COUNTS: json.dumps(counts)})
     table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
     with replacing(path) as temporary:
         # floats of a continuous spectrum do not repeat: dictionaries and byte compression cost
@@ -80,7 +90,8 @@ def read_shard(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     except (OSError, pa.ArrowException) as error:
         msg = f"the skim file {path} cannot be read ({error}); delete it and run select again"
         raise SkimError(msg) from None
-    if columns is None and not table.schema.equals(shard_schema(stored_features(table))):
+    wanted = shard_schema(stored_features(table), stored_cuts(table))
+    if columns is None and not table.schema.equals(wanted):
         msg = (
             f"the skim file {path} has other columns than expected; delete it and run select again"
         )
@@ -98,10 +109,14 @@ def shard_counts(table: pa.Table) -> dict[str, Any]:
     return found
 
 
+def _without_cuts(table: pa.Table) -> pa.Table:
+    return table.select([n for n in table.column_names if not n.startswith(OF_CUT)])
+
+
 def read_table(parts: Sequence[Part]) -> EventTable:
     """All events in the order of the parts: the same table for any chunk size and worker count."""
     names = tuple(dict.fromkeys(part.sample for part in parts))
-    tables = [read_shard(part.shard) for part in parts]
+    tables = [_without_cuts(read_shard(part.shard)) for part in parts]
     n = sum(len(table) for table in tables)
     stored = {stored_features(table) for table in tables} or {()}
     if len(stored) > 1:

@@ -3,11 +3,13 @@
     check -> plan chunks -> keep shards that are there -> process the rest -> account -> merge
 
 Chunks may be processed anywhere and in any order; everything is merged in the order of the plan.
+A control region is selected like the search region and leaves the same files in its own folder.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +21,12 @@ from analysis.inputs.file_report import FileReport
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, write_json
 from analysis.run.stamps import Stamp, stamp_of
-from analysis.select.accounting import lost_shares, refuse_duplicates
+from analysis.select.accounting import (
+    lost_chunks,
+    lost_shares,
+    refuse_duplicates,
+    refuse_overlap,
+)
 from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.events import ChunkCounts
 from analysis.select.histograms import added, empty_histograms, save_json, save_root
@@ -29,6 +36,7 @@ from analysis.select.selected import selected_findings
 from analysis.select.skim import Part
 from analysis.terminal.console import progress
 from selection.ntuple import BEAM_COLUMNS, ECMS_COLUMN
+from selection.preselection import PRESELECTION
 from selection.search import Search
 
 if TYPE_CHECKING:
@@ -54,21 +62,21 @@ def select_events(
     if run.is_current("select", stamp):
         log.info("select: up to date (%d shards)", len(chunks))
         return load_selection(run)
-    results, errors = processed_chunks(run.skim, config, chunks, execution)
+    results, errors = processed_chunks(run, config, chunks, execution)
     lost = lost_shares(chunks, errors, config, datasets, allow_lost=execution.allow_lost)
-    done = [chunk for chunk in chunks if chunk.shard in results]
-    refuse_duplicates(run.skim, datasets, done)
+    gone = {chunk.shard for chunk in lost_chunks(chunks, errors)}
+    done = [chunk for chunk in chunks if chunk.shard not in gone]
+    refuse_overlap(config, done, {shard: counts for shard, (_, counts) in results.items()})
     save_inputs(run, {n: {r.file: r.fingerprint for r in rs} for n, rs in reports.items()})
-    counts = _write_results(run, config.definition, datasets, done, results, lost)
+    counts, outputs = _write_regions(run, config, datasets, (done, results), lost)
     findings = selected_findings(run, config, datasets, counts)
     known = {(f.name, f.dataset) for f in findings}
     first_look = [f for f in told if (f.name, f.dataset) not in known]
     write_json(run.findings, [*first_look, *findings])
     stop_or_say(findings, config.accept)
-    _remove_stale(run.skim, {chunk.shard for chunk in chunks})
+    _remove_stale(run, config, {s for chunk in chunks for s in chunk.shards.values()})
     if not lost:  # with losses the next call tries the missing chunks again
-        outputs = [run.skim_index, run.cutflow, run.findings, run.histograms, run.histograms_root]
-        run.finish("select", stamp, outputs)
+        run.finish("select", stamp, [run.findings, *outputs])
     return load_selection(run)
 
 
@@ -86,29 +94,48 @@ def _say_which_files_have_beams(reports: Mapping[str, Sequence[FileReport]]) -> 
             )
 
 
+def _write_regions(
+    run: RunFolder,
+    config: Configuration,
+    datasets: Sequence[Dataset],
+    work: tuple[Sequence[Chunk], Mapping[str, Result]],
+    lost: Mapping[str, float],
+) -> tuple[dict[str, ChunkCounts], list[Path]]:
+    """What was counted in the search region, by data set, and the files of all regions."""
+    chunks, results = work
+    everything, files = {}, []
+    for region, search in {PRESELECTION: config.definition, **config.region_searches}.items():
+        refuse_duplicates(run, datasets, chunks, region)
+        folder = run if region == PRESELECTION else run.region(region)
+        done: dict[str, list[tuple[Path, Result]]] = {}
+        for chunk in chunks:
+            shard = chunk.shards[region]
+            done.setdefault(chunk.dataset, []).append((run.path / shard, results[shard]))
+        everything[region] = _write_results(folder, search, datasets, done, lost)
+        files += [folder.skim_index, folder.cutflow, folder.histograms, folder.histograms_root]
+    return everything[PRESELECTION], files
+
+
 def _write_results(
     run: RunFolder,
     search: Search,
     datasets: Sequence[Dataset],
-    chunks: Sequence[Chunk],
-    results: Mapping[str, Result],
+    done: Mapping[str, Sequence[tuple[Path, Result]]],
     lost: Mapping[str, float],
 ) -> dict[str, ChunkCounts]:
-    """Write all but the shards; what was counted, by data set."""
+    """Write all but the shards; what was counted, by data set. done: data set -> its shards."""
     everything: dict[str, ChunkCounts] = {}
     histograms: dict[str, Histograms] = {}
     flows: dict[str, Any] = {}
     parts: list[Part] = []
     for ds in datasets:
         norm = ds.constant_weight * ds.scale / (1 - lost.get(ds.name, 0.0))
-        own = [chunk for chunk in chunks if chunk.dataset == ds.name]
         total = empty_histograms(search)
-        for chunk in own:
-            filled, counted = results[chunk.shard]
+        for shard, (filled, counted) in done.get(ds.name, ()):
             total = added(total, filled)
             before = everything.get(ds.name)
             everything[ds.name] = counted if before is None else before + counted
-            parts.append(Part(ds.sample, run.skim / chunk.shard, ds.mass_gev, norm))
+            parts.append(Part(ds.sample, shard, ds.mass_gev, norm))
         histograms[ds.name] = total
         if ds.name in everything:
             flow = everything[ds.name].flow
@@ -148,11 +175,16 @@ def _stamp(
         histograms=[[q.name, q.bins] for q in (search.axis, *search.features)],
         chunk_size=how.chunk_size,
         code=code_digest("analysis.select"),
-        shards=[chunk.shard for chunk in chunks],
+        overlaps={name: region.overlap for name, region in config.regions.items()},
+        shards=[chunk.shards for chunk in chunks],
     )
 
 
-def _remove_stale(skim: Path, wanted: set[str]) -> None:
-    for path in skim.glob("*/*.parquet"):
-        if str(path.relative_to(skim)) not in wanted:
+def _remove_stale(run: RunFolder, config: Configuration, wanted: set[str]) -> None:
+    """Shards of other cuts, and all of regions that are no longer there."""
+    for path in (*run.skim.glob("*/*.parquet"), *run.regions.glob("*/skim/*/*.parquet")):
+        if str(path.relative_to(run.path)) not in wanted:
             path.unlink()
+    for folder in run.regions.glob("*"):
+        if folder.name not in config.regions:
+            shutil.rmtree(folder)

@@ -17,7 +17,7 @@ from selection.beams import SUPERKEKB
 from selection.definition import search_from
 from selection.kernel import event_quantities, kernel_source, values_of
 from selection.recoil import momenta, to_cm
-from tests.dimuon import SEARCH
+from tests.dimuon import SEARCH, with_cuts
 
 N = 200
 PARTICLES = {
@@ -411,3 +411,26 @@ def test_a_search_can_be_sent_to_another_process():
     sent = pickle.loads(pickle.dumps(SEARCH))  # noqa: S301
     assert sent.identity == SEARCH.identity
     assert sent == SEARCH
+
+
+def test_regions_and_further_numbers_of_one_pass_are_those_of_their_own():
+    """Another set of cuts beside the search fails where it fails alone, and changes nothing."""
+    rng = np.random.default_rng(3)
+    columns = {c: rng.normal(0, 2, N) for c in SEARCH.columns}
+    columns |= {f"mu_{q}_e": rng.uniform(4, 5, N) for q in ("plus", "minus")}
+    columns["extra_energy"] = rng.uniform(0, 1, N)
+    columns["mu_plus_id"] = columns["mu_minus_id"] = np.ones(N)
+    columns["t0"] = rng.normal(0, 2, N)
+    regions = with_cuts(extra_energy="extra_energy > 0.4"), with_cuts(pt_mumu="abs(t0) < 1")
+    texts = ("recoil.costheta", "t0 + pt_mumu")
+    alone = event_quantities(SEARCH, columns, SUPERKEKB)
+    found = event_quantities(SEARCH, columns, SUPERKEKB, regions=regions, beside=texts)
+    for name in ("axis", "features", "code"):
+        assert getattr(found, name).tobytes() == getattr(alone, name).tobytes()
+    for region, code in zip(regions, found.region_codes, strict=True):
+        holds = np.array(values_of(region, columns, SUPERKEKB, list(region.cuts.values())))
+        first = np.where(holds.all(axis=0), len(holds), (~holds).argmax(axis=0))
+        assert np.array_equal(code, np.where(found.finite, 2 + first, 0))
+        assert 5 < (code != alone.code).sum() < N
+    expected = values_of(SEARCH, columns, SUPERKEKB, texts)
+    assert found.beside == pytest.approx(np.array(expected), rel=1e-6)

@@ -245,3 +245,49 @@ def test_a_misspelt_key_of_a_range_of_masses_is_named_with_its_nearest():
         parse(text, where="test")
     assert "function" not in str(e.value)
     assert "tuple" not in str(e.value)
+
+
+REGION = "regions: {{sideband: {{cuts: {{{}}}}}}}\n"
+WRONG_REGIONS = [
+    ('extra_energi: "extra_energy > 0.4"', r"line 1: regions\.sideband\.cuts\.extra_energi: no such "
+     r"key; did you mean 'extra_energy'\?; a region changes cuts of the search"),
+    ('extra_energy: "extra_energy >"', r"line 1: regions\.sideband\.cuts\.extra_energy: "),
+    ('extra_energy: "recoil.masss < 1"', r"line 1: regions\..*did you mean mass"),
+    ("extra_energy: null", r"line 1: regions\.sideband\.cuts: holds the whole search region"),
+    ('extra_energy: "extra_energy < 0.4"', r"holds the whole search region: turn a cut round"),
+    ("", r"line 1: regions\.sideband\.cuts: .*at least 1 item"),
+    ("extra_energy: 3", r"regions\.sideband\.cuts\.extra_energy: .*valid string"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cuts", "message"), WRONG_REGIONS)
+def test_a_wrong_region_is_named_with_its_place(cuts, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(REGION.format(cuts) + GOOD, where="my.yaml")
+
+
+def test_regions_have_names_of_their_own():
+    text = REGION.format('pt_mumu: "pt_mumu < 1"') + GOOD
+    for name in ("preselection", "../side", "a b"):
+        with pytest.raises(ConfigError, match=f"line 1: regions\\.{name}: "):
+            parse(text.replace("sideband", f"'{name}'"), where="my.yaml")
+
+
+def test_a_region_changes_the_cuts_that_the_configuration_has_changed():
+    """`cuts:` of the file first; what is written out again says the same."""
+    text = REGION.format('own: "extra_energy > 0.2"') + GOOD
+    with pytest.raises(ConfigError, match="no such key"):
+        parse(text, where="my.yaml")
+    config = parse(text + "cuts: {own: extra_energy < 0.2, pt_mumu: null}\n", where="my.yaml")
+    found = config.region_searches["sideband"]
+    assert found.cuts == config.definition.cuts | {"own": "extra_energy > 0.2"}
+    assert "pt_mumu" not in found.cuts
+    again = parse(as_yaml(config), where="again")
+    assert again.region_searches["sideband"].identity == found.identity
+
+
+def test_columns_of_a_region_may_be_mapped():
+    text = REGION.format('pt_mumu: "abs(t0) < 1"') + "columns: {t0: timing}\n" + GOOD
+    with pytest.raises(ConfigError, match=r"line 2: columns\.t0"):
+        parse(text.partition("\n")[2].replace("columns", "\ncolumns", 1), where="my.yaml")
+    assert parse(text, where="my.yaml").columns == {"t0": "timing"}

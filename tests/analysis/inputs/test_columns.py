@@ -13,7 +13,7 @@ BEAMS = {"beam_px", "beam_py", "beam_pz", "beam_e", "ecms"}
 
 def wanted(mapped=None, **changes):
     asked = {
-        "tree": None, "search": SEARCH, "candidates": "all", "weight": None,
+        "tree": None, "searches": (SEARCH,), "candidates": "all", "weight": None,
         "event_numbers": False,
     }  # fmt: skip
     return wanted_columns(mapped or {}, **(asked | changes))
@@ -34,11 +34,13 @@ def test_the_identity_of_an_event_is_read_whole():
 
 def test_cuts_that_are_on_need_their_columns_and_no_others():
     assert set(wanted().required) == {*MOMENTA, *ALL_CUTS}
-    assert set(wanted(search=NO_CUTS).required) == set(MOMENTA)
-    less = wanted(search=with_cuts(extra_energy=None)).required
+    assert set(wanted(searches=(NO_CUTS,)).required) == set(MOMENTA)
+    less = wanted(searches=(with_cuts(extra_energy=None),)).required
     assert set(less) == {*MOMENTA, *ALL_CUTS} - {"extra_energy"}
-    more = wanted(search=with_cuts(timing="abs(t0) < 3")).required
-    assert more["t0"] == "t0"
+    of_region = with_cuts(timing="abs(t0) < 3")
+    assert wanted(searches=(of_region,)).required["t0"] == "t0"
+    both = wanted(searches=(SEARCH, of_region)).required
+    assert set(both) == {*MOMENTA, *ALL_CUTS, "t0"}
 
 
 def test_beams_are_optional_until_their_branches_are_named():

@@ -8,18 +8,20 @@ from analysis.select.histograms import added, quantity_axes, skim_histograms
 from selection.beams import SUPERKEKB
 from selection.keys import event_identities, row_keys
 from selection.ntuple import EVENT_COLUMNS, KEY_COLUMNS
+from selection.preselection import PRESELECTION
 from tests.dimuon import FEATURES, SEARCH, event_kinematics
 
 
 def selected(columns, *, candidates="all"):
-    skim, counts = selected_events(
+    found = selected_events(
         columns,
         "signal/2",
         identity=event_identities(columns, len(columns["event"])),
-        search=SEARCH,
+        searches={PRESELECTION: SEARCH},
         beams=SUPERKEKB,
         candidates=candidates,
     )
+    skim, counts = found[PRESELECTION]
     return skim, counts.flow
 
 
