@@ -252,22 +252,23 @@ def open_file(file: str) -> Iterator[File]:
         with pq.ParquetFile(file) as opened:
             yield _ParquetFile(opened)
     else:
-        with uproot.open(file) as root:
+        with _open_root(file) as root:
             yield _RootFile(root)
+
+
+def _open_root(file: str) -> Any:
+    """No caches: flat memory. Local files are read directly: fsspec's event loop costs a third."""
+    how = {} if "://" in file else {"handler": uproot.source.file.MultithreadedFileSource}
+    return uproot.open(file, array_cache=None, object_cache=None, **how)
 
 
 # those that leave the cache may still be read by another thread: the collector closes them
 @lru_cache(maxsize=OPEN_FILES)
 def open_table(file: str, name: str, identity: str) -> Table:  # noqa: ARG001
-    """A table that stays open; `identity` is part of the key only: a changed file is another.
-
-    No cache of arrays: flat memory. Local files are read directly: by way of fsspec's event loop
-    two threads get a third less.
-    """
+    """A table that stays open; `identity` is part of the key only: a changed file is another."""
     if is_parquet(file):
         import pyarrow.parquet as pq
 
         return _Parquet(pq.ParquetFile(Path(file), memory_map=False))
-    how = {} if "://" in file else {"handler": uproot.source.file.MultithreadedFileSource}
-    found = uproot.open(file, array_cache=None, object_cache=None, **how)[name]
+    found = _open_root(file)[name]
     return _RNTuple(found) if type(found).__name__.endswith(RNTUPLE) else _Tree(found)
