@@ -5,8 +5,9 @@
                                file, other recipe  -> an error that lists all of them
 
 Files are made in parallel by processes. A file depends on its recipe alone, so the number of
-workers changes nothing but the time; it appears only when complete, so an interrupt leaves nothing
-half-written and the next call makes only what is missing.
+workers changes nothing but the time; the grid of a process is adapted once for all its files. A
+file appears only when complete, so an interrupt leaves nothing half-written and the next call makes
+only what is missing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from analysis.inputs.datasets import filled
 from analysis.terminal.console import progress
 from analysis.terminal.interrupts import interrupts_held
 from simulation.recipe import SIGNALS, Recipe, SimulationError
+from simulation.samples import Grid, Setup, adapted_grid, setup_of
 from simulation.write import SampleSummary, recorded_recipe, write_sample
 
 log = logging.getLogger(__name__)
@@ -93,6 +95,7 @@ def files_to_make(config: Configuration, folder: Path, *, scale: float = 1.0) ->
                             mass_gev=mass,
                             isr=recipe.isr,
                             fsr=recipe.fsr,
+                            sqrt_s_spread_gev=recipe.sqrt_s_spread_gev,
                             max_rows=rows,
                             beams=config.beams,
                         ),
@@ -177,14 +180,23 @@ def _run_all(todo: Sequence[FileToMake], workers: int, report: Report) -> list[S
     )
     try:
         with interrupts_held():
-            waiting: set[Future[SampleSummary]] = {
-                pool.submit(_write_in_worker, *job) for job in todo
+            grids: dict[Future[Grid | SampleSummary], list[FileToMake]] = {
+                pool.submit(_in_worker, adapted_grid, setup): jobs
+                for setup, jobs in _by_grid(todo).items()
+                if setup
             }
+            plain = _by_grid(todo).get(None, [])
+            waiting = {*grids, *(pool.submit(_in_worker, write_sample, *job) for job in plain)}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                made.append(future.result())
-                report(made[-1])
+                result = future.result()
+                if isinstance(result, SampleSummary):
+                    made.append(result)
+                    report(result)
+                    continue
+                for job in grids[future]:
+                    waiting.add(pool.submit(_in_worker, write_sample, *job, result))
     except BaseException:
         # running files are stopped, not waited for; their temporary files go with them
         for process in list((pool._processes or {}).values()):
@@ -195,14 +207,24 @@ def _run_all(todo: Sequence[FileToMake], workers: int, report: Report) -> list[S
     return made
 
 
+def _by_grid(todo: Sequence[FileToMake]) -> dict[Setup | None, list[FileToMake]]:
+    """Files in their order, by what their grid depends on; None: they have no grid."""
+    groups: dict[Setup | None, list[FileToMake]] = {}
+    for job in todo:
+        groups.setdefault(setup_of(job[0]), []).append(job)
+    return groups
+
+
 def _start_worker() -> None:
     """The parent ends the workers by SIGTERM, which cleans up."""
     signal.signal(signal.SIGTERM, _raise_exit)
 
 
-def _write_in_worker(recipe: Recipe, path: Path) -> SampleSummary:
+def _in_worker(
+    make: Callable[..., Grid | SampleSummary], *arguments: object
+) -> Grid | SampleSummary:
     try:
-        return write_sample(recipe, path)
+        return make(*arguments)
     except SystemExit:
         # its temporary file is gone; the pool would take SystemExit for a result and work on
         os._exit(1)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from selection.beams import MUON_MASS_GEV, Beams, cm_matrix
 from simulation.couplings import PION_MASS_GEV
-from simulation.frames import lab_matrix
+from simulation.frames import lab_matrix, moved
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -87,6 +87,11 @@ def _smeared(rng: np.random.Generator, x: float, y: float, z: float, m: float): 
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sum(p, q):  # type: ignore[no-untyped-def]
+    return (p[0] + q[0], p[1] + q[1], p[2] + q[2], p[3] + q[3])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _respond(  # type: ignore[no-untyped-def]
     rng, momenta, pion, weight, to_lab, to_cm, total, hit_or_miss, true, seen, other, kept_weight
 ):
@@ -96,10 +101,7 @@ def _respond(  # type: ignore[no-untyped-def]
         if w <= 0:
             continue
         for j in range(2):
-            for a in range(4):
-                true[i, j, a] = 0.0
-                for b in range(4):
-                    true[i, j, a] += to_lab[a, b] * momenta[i, j, b]
+            true[i, j] = moved(to_lab, momenta[i, j])
             x, y, z = true[i, j, 0], true[i, j, 1], true[i, j, 2]
             p = sqrt(x * x + y * y + z * z)
             chance = taken_for_muon(p, atan2(hypot(x, y), z), pion[i, j])
@@ -113,12 +115,12 @@ def _respond(  # type: ignore[no-untyped-def]
         if w <= 0:
             continue
 
-        pair = seen[i, 0] + seen[i, 1]
-        recoil = total - pair
+        pair = _sum(seen[i, 0], seen[i, 1])
+        recoil = (total[0] - pair[0], total[1] - pair[1], total[2] - pair[2], total[3] - pair[3])
         length = sqrt(recoil[0] ** 2 + recoil[1] ** 2 + recoil[2] ** 2)
         mass2 = recoil[3] ** 2 - length**2
         theta = atan2(hypot(recoil[0], recoil[1]), recoil[2])
-        in_cm = to_cm @ pair
+        in_cm = moved(to_cm, pair)
         if (
             hypot(in_cm[0], in_cm[1]) < MIN_DIMUON_PT_GEV
             or not RECOIL_THETA[0] < theta < RECOIL_THETA[1]
@@ -131,7 +133,7 @@ def _respond(  # type: ignore[no-untyped-def]
         for j in range(2, momenta.shape[1]):
             if momenta[i, j, 3] <= 0:
                 continue
-            k = to_lab @ momenta[i, j]
+            k = moved(to_lab, momenta[i, j])
             missed = photon_missed(k[3], atan2(hypot(k[0], k[1]), k[2]))
             if missed == 1.0:
                 continue

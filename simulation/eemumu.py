@@ -20,7 +20,7 @@ band that no product of other coordinates follows, so the other photon's energy 
 
 from __future__ import annotations
 
-from math import acos, atan2, atanh, cos, hypot, log, pi, sqrt, tanh
+from math import atan2, atanh, cos, hypot, log, pi, sqrt, tanh
 
 import numba
 import numpy as np
@@ -29,9 +29,9 @@ import numpy.typing as npt
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import electron_missed
-from simulation.frames import boost, polar, turned
+from simulation.frames import boost, moved, polar, turned
 from simulation.grid import Shape
-from simulation.spinors import Vector, current, slash, slash_plus_mass, spinor
+from simulation.spinors import FINITE, Vector, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 from simulation.virtual_photons import (
     beyond_threshold,
@@ -52,31 +52,32 @@ STRATA = Shape(n_strata=24, n_dim=8, rounds=(5_000, 10_000, 20_000, 40_000))
 UNITS = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _abs2(a: complex) -> float:
     return a.real * a.real + a.imag * a.imag
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def muon_tensor(k1: Vector, k2: Vector, q1: Vector, q2: Vector, spins, out) -> None:  # type: ignore[no-untyped-def]
     """M^{mn} for one pair of muon spins into out (4, 4); indices (x, y, z, t), both up."""
     m = MUON_MASS_GEV
     u, v = spinor(k1, m, spins[0], 1.0), spinor(k2, m, spins[1], -1.0)
     a = (k1[0] - q1[0], k1[1] - q1[1], k1[2] - q1[2], k1[3] - q1[3])
     b = (k1[0] - q2[0], k1[1] - q2[1], k1[2] - q2[2], k1[3] - q2[3])
-    da = a[3] ** 2 - a[0] ** 2 - a[1] ** 2 - a[2] ** 2 - m * m
-    db = b[3] ** 2 - b[0] ** 2 - b[1] ** 2 - b[2] ** 2 - m * m
+    da = 1 / (a[3] ** 2 - a[0] ** 2 - a[1] ** 2 - a[2] ** 2 - m * m)
+    db = 1 / (b[3] ** 2 - b[0] ** 2 - b[1] ** 2 - b[2] ** 2 - m * m)
     for n in range(4):
         sign = 1.0 if n == 3 else -1.0  # slash takes the vector with upper index: g^n from e_n
+        ra, lb = sign * da, sign * db
         right = current(u, slash_plus_mass(a, m, slash(UNITS[n], v)))
         left = current(slash_plus_mass(b, m, slash(UNITS[n], u)), v)
-        out[0, n] = sign * (right[0] / da + left[0] / db)
-        out[1, n] = sign * (right[1] / da + left[1] / db)
-        out[2, n] = sign * (right[2] / da + left[2] / db)
-        out[3, n] = sign * (right[3] / da + left[3] / db)
+        out[0, n] = right[0] * ra + left[0] * lb
+        out[1, n] = right[1] * ra + left[1] * lb
+        out[2, n] = right[2] * ra + left[2] * lb
+        out[3, n] = right[3] * ra + left[3] * lb
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def squared_amplitude(k1, k2, q1, q2, p1, p2, t1: float, t2: float) -> float:  # type: ignore[no-untyped-def]
     """Sum over all spins of |M|^2; p1, p2 the shifted momenta P (three-vectors) of the legs."""
     tensor = np.empty((4, 4), np.complex128)
@@ -100,7 +101,7 @@ def squared_amplitude(k1, k2, q1, q2, p1, p2, t1: float, t2: float) -> float:  #
     return max(0.0, 2 * total) * (4 * pi * ALPHA) ** 4 / (t1 * t2) ** 2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def photon_energies(x0: float, x1: float, sqrt_s: float, tau_min: float):  # type: ignore[no-untyped-def]
     """(w1, w2, dw1 dw2 per unit square): ln(4 w1 w2) and ln(w1/w2) uniform, both below the beam."""
     log_tau = log(sqrt_s**2 / tau_min)
@@ -110,7 +111,7 @@ def photon_energies(x0: float, x1: float, sqrt_s: float, tau_min: float):  # typ
     return 0.5 * sqrt(tau) * ratio, 0.5 * sqrt(tau) / ratio, 0.25 * tau * log_tau * reach
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] per phase space of the legs; mu+, mu-, e-, e+ into out. one, two: of `leg_at`."""
     m = MUON_MASS_GEV
@@ -138,12 +139,14 @@ def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-unty
     return FB_GEV2 / (8 * sqrt_s**2) * weight * squared_amplitude(k1, k2, q1, q2, p1, p2, t1, t2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _theta(p: FloatArray) -> float:
-    return acos(min(1.0, max(-1.0, p[2] / sqrt(p[0] ** 2 + p[1] ** 2 + p[2] ** 2))))
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+def _theta(to_lab: FloatArray, p: FloatArray) -> float:
+    """Polar angle in the lab of an electron p of the CM frame."""
+    x, y, z, _ = moved(to_lab, p)
+    return atan2(hypot(x, y), z)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _soft_leg(x, one, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
     """(w, t, dw dt dphi / (4p)) of a leg with pT < OTHER_PT_GEV.
 
@@ -160,7 +163,7 @@ def _soft_leg(x, one, energy: float) -> tuple[float, float, float]:  # type: ign
     return w, t, weight * y * log_w / lever
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _leg_with_pt(x, one, pt_hard: float, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
     """(w, t, dw dt dphi / (4p)) of a forward leg, OTHER_PT_GEV < pT < pt_hard, ln pT uniform."""
     span = 2 * log(pt_hard / OTHER_PT_GEV)
@@ -177,7 +180,7 @@ def _leg_with_pt(x, one, pt_hard: float, energy: float) -> tuple[float, float, f
     return w, t, dw * pt**2 * span * 2 * pi / (4 * k)  # dt = (p / k) d pT^2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] of one point with a hard leg: dimuon pT high enough, both electrons missed."""
     hard, in_hole, third, other = (
@@ -217,11 +220,11 @@ def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore
     if weight <= 0:
         return 0.0
     return (
-        weight * electron_missed(_theta(to_lab @ out[2])) * electron_missed(_theta(to_lab @ out[3]))
+        weight * electron_missed(_theta(to_lab, out[2])) * electron_missed(_theta(to_lab, out[3]))
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _fill(x, stratum: int, sqrt_s, to_lab, momenta, weight):  # type: ignore[no-untyped-def]
     out = np.empty((4, 4))
     for i in range(len(x)):
@@ -241,7 +244,7 @@ def eemumu_draws(
     return momenta, weight
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def total_weights(x, sqrt_s: float, min_pair_mass: float):  # type: ignore[no-untyped-def]
     """Weights [fb] over all phase space with W above min_pair_mass; the check of the total."""
     weight, out = np.zeros(len(x)), np.empty((4, 4))

@@ -31,6 +31,17 @@ def boost(p: Vector, b: tuple[float, float, float]) -> Vector:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def moved(matrix, p) -> Vector:  # type: ignore[no-untyped-def]
+    """matrix (4, 4) times p, an array or a tuple; a tenth of the time of `@` on so few numbers."""
+    return (
+        matrix[0, 0] * p[0] + matrix[0, 1] * p[1] + matrix[0, 2] * p[2] + matrix[0, 3] * p[3],
+        matrix[1, 0] * p[0] + matrix[1, 1] * p[1] + matrix[1, 2] * p[2] + matrix[1, 3] * p[3],
+        matrix[2, 0] * p[0] + matrix[2, 1] * p[1] + matrix[2, 2] * p[2] + matrix[2, 3] * p[3],
+        matrix[3, 0] * p[0] + matrix[3, 1] * p[1] + matrix[3, 2] * p[2] + matrix[3, 3] * p[3],
+    )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def polar(p: float, c: float, phi: float) -> tuple[float, float, float]:
     """Three-vector of length p at polar angle arccos(c) and azimuth phi."""
     st = sqrt(max(0.0, 1 - c * c))

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -36,6 +37,19 @@ class Shape:
     rounds: tuple[int, ...]
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _place(x, edges, jacobian):  # type: ignore[no-untyped-def]
+    """Uniform x (n, n_dim) to their place on the grid, and jacobian (n,), both where they are."""
+    n_bins = edges.shape[1] - 1
+    for i in range(len(x)):
+        for d in range(len(edges)):
+            u = x[i, d] * n_bins
+            k = int(u)
+            width = edges[d, k + 1] - edges[d, k]
+            x[i, d] = edges[d, k] + (u - k) * width
+            jacobian[i] *= n_bins * width
+
+
 @dataclass(frozen=True)
 class Stratum:
     """Bin edges (n_dim, n_bins + 1) on [0, 1] and the stratum's share of the points."""
@@ -45,12 +59,9 @@ class Stratum:
 
     def points(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
         """n points x (n, n_dim) in the unit cube, and their jacobian (n,)."""
-        n_dim, n_bins = self.edges.shape[0], self.edges.shape[1] - 1
-        u = rng.random((n, n_dim)) * n_bins
-        k = u.astype(np.int64)
-        dim = np.arange(n_dim)
-        low, width = self.edges[dim, k], np.diff(self.edges, axis=1)[dim, k]
-        return low + (u - k) * width, np.prod(n_bins * width, axis=1)
+        x, jacobian = rng.random((n, len(self.edges))), np.ones(n)
+        _place(x, self.edges, jacobian)
+        return x, jacobian
 
 
 def adapted_strata(integrand: Integrand, shape: Shape, *, seed: int = 20211) -> tuple[Stratum, ...]:

@@ -30,7 +30,7 @@ from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation import mumugamma, mumugammagamma
 from simulation.couplings import FB_GEV2
 from simulation.detector import ECL_THETA
-from simulation.frames import boost, polar, turned
+from simulation.frames import boost, moved, polar, turned
 from simulation.grid import Shape
 from simulation.infrared import soft_factor
 from simulation.mumugammagamma import dot
@@ -56,7 +56,7 @@ def _in_zone(x0: float, x1: float, zone: int, to_cm: FloatArray):  # type: ignor
     """(unit vector in the CM frame, dOmega_cm / dx) of a direction in a zone of the lab."""
     low, high = np.cos(ZONES_DEG[zone] * pi / 180), np.cos(ZONES_DEG[zone + 1] * pi / 180)
     n = polar(1.0, low + (high - low) * x0, 2 * pi * x1)
-    k = to_cm @ np.array((n[0], n[1], n[2], 1.0))
+    k = moved(to_cm, (n[0], n[1], n[2], 1.0))
     return (k[0] / k[3], k[1] / k[3], k[2] / k[3]), 2 * pi * (low - high) / (k[3] * k[3])
 
 
@@ -121,7 +121,7 @@ def _muons(x, pair: Vector, k: Vector):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _in_hole(k: Vector, to_lab: FloatArray) -> bool:
-    p = to_lab @ np.array(k)
+    p = moved(to_lab, k)
     return not ECL_THETA[0] < atan2(hypot(p[0], p[1]), p[2]) < ECL_THETA[1]
 
 

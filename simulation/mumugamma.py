@@ -20,11 +20,11 @@ import numba
 
 from selection.beams import MUON_MASS_GEV
 from simulation.couplings import ALPHA
-from simulation.spinors import Vector, bar_product, current, slash, slash_plus_mass, spinor
+from simulation.spinors import FINITE, Vector, bar_product, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def contracted(
     k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector, photons: tuple[float, float]
 ) -> float:
@@ -39,18 +39,18 @@ def contracted(
     a = current(v, slash((-k[0], -k[1], half - k[2], half - k[3]), slash(eps, u)))
     b = current(slash((k[0], k[1], half + k[2], k[3] - half), slash(eps, v)), u)
     d1, d2 = -2 * half * (k[3] - k[2]), -2 * half * (k[3] + k[2])  # -2 p.k
-    d1, d2 = d1 / photons[0], d2 / photons[0]
+    d1, d2 = photons[0] / d1, photons[0] / d2
     isr = (
-        a[0] / d1 + b[0] / d2,
-        a[1] / d1 + b[1] / d2,
-        a[2] / d1 + b[2] / d2,
-        a[3] / d1 + b[3] / d2,
+        a[0] * d1 + b[0] * d2,
+        a[1] * d1 + b[1] * d2,
+        a[2] * d1 + b[2] * d2,
+        a[3] * d1 + b[3] * d2,
     )
 
     one = (k1[0] + k[0], k1[1] + k[1], k1[2] + k[2], k1[3] + k[3])
     two = (-k2[0] - k[0], -k2[1] - k[1], -k2[2] - k[2], -k2[3] - k[3])
-    f1 = 2 / photons[1] * (k1[3] * k[3] - k1[0] * k[0] - k1[1] * k[1] - k1[2] * k[2])
-    f2 = 2 / photons[1] * (k2[3] * k[3] - k2[0] * k[0] - k2[1] * k[1] - k2[2] * k[2])
+    f1 = 0.5 * photons[1] / (k1[3] * k[3] - k1[0] * k[0] - k1[1] * k[1] - k1[2] * k[2])
+    f2 = 0.5 * photons[1] / (k2[3] * k[3] - k2[0] * k[0] - k2[1] * k[1] - k2[2] * k[2])
     total = 0.0
     for spin in range(2):
         w = spinor(k2, m, spin, -1.0)
@@ -58,10 +58,10 @@ def contracted(
         a0, a1, a2, a3 = slash(eps, slash_plus_mass(one, m, slash(j, w)))
         b0, b1, b2, b3 = slash(j, slash_plus_mass(two, m, slash(eps, w)))
         psi = (
-            i0 + a0 / f1 + b0 / f2,
-            i1 + a1 / f1 + b1 / f2,
-            i2 + a2 / f1 + b2 / f2,
-            i3 + a3 / f1 + b3 / f2,
+            i0 + a0 * f1 + b0 * f2,
+            i1 + a1 * f1 + b1 * f2,
+            i2 + a2 * f1 + b2 * f2,
+            i3 + a3 * f1 + b3 * f2,
         )
         for other in range(2):
             amplitude = bar_product(spinor(k1, m, other, 1.0), psi)
@@ -69,7 +69,7 @@ def contracted(
     return 2 * total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def propagators(k1: Vector, k2: Vector, s: float, dressed: bool) -> tuple[float, float]:
     """1/(k1+k2)^2 and 1/s."""
     m = MUON_MASS_GEV
@@ -77,7 +77,7 @@ def propagators(k1: Vector, k2: Vector, s: float, dressed: bool) -> tuple[float,
     return (running(pair) / pair, running(s) / s) if dressed else (1 / pair, 1 / s)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def squared_amplitude(k1: Vector, k2: Vector, k: Vector, s: float, dressed: bool = False) -> float:
     """Sum over all spins and polarisations of |M|^2 (k1: mu-, k2: mu+, k: photon)."""
     photons = propagators(k1, k2, s, dressed)

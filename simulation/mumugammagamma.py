@@ -25,20 +25,20 @@ import numpy as np
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation.couplings import ALPHA
-from simulation.spinors import Spinor, Vector, current, slash, slash_plus_mass, spinor
+from simulation.spinors import FINITE, Spinor, Vector, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 
 # places of a chain of spinors, and of the currents: none, a with polarisation 0 or 1, b, a and b
 A, B, AB, PLACES = 1, 3, 5, 9
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def dot(a: Vector, b: Vector) -> float:
     """a.b"""
     return a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def beam_dot(p: float, m: float, sign: float, k: Vector) -> float:
     """p.k of a beam of momentum p along sign * z, also where both are parallel."""
     e = sqrt(p * p + m * m)
@@ -48,7 +48,7 @@ def beam_dot(p: float, m: float, sign: float, k: Vector) -> float:
     return (m * m * k[3] ** 2 + p * p * (k[0] ** 2 + k[1] ** 2)) / (e * k[3] + p * along)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def transverse(k: Vector):  # type: ignore[no-untyped-def]
     """The two polarisations of a photon: orthogonal to k, no time component."""
     pt = hypot(k[0], k[1])
@@ -58,24 +58,24 @@ def transverse(k: Vector):  # type: ignore[no-untyped-def]
     return (c * x, c * y, -s, 0.0), (-y, x, 0.0, 0.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _emitted(end: Spinor, p: Vector, sign: float, k: Vector, e: Vector, d: float) -> Spinor:
-    """(2 p.e + sign k e) end / d: one photon off an end that obeys (p - m) end = 0."""
+    """(2 p.e + sign k e) end d: one photon off an end that obeys (p - m) end = 0."""
     c0, c1, c2, c3 = slash(k, slash(e, end))
-    f, g = 2 * dot(p, e) / d, sign / d
+    f, g = 2 * dot(p, e) * d, sign * d
     return (f * end[0] + g * c0, f * end[1] + g * c1, f * end[2] + g * c2, f * end[3] + g * c3)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _row(chain, i: int) -> Spinor:  # type: ignore[no-untyped-def]
     return (chain[i, 0], chain[i, 1], chain[i, 2], chain[i, 3])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _chain(end, p, m, sign, k, e, d, chain):  # type: ignore[no-untyped-def]
     """End of a line with no, one and two photons into chain (PLACES, 4); sign -1: right, 1: left.
 
-    k, e: of both photons, e with two polarisations each; d: denominators for a, b, a and b.
+    k, e: of both photons, e with two polarisations each; d: 1 / denominators for a, b, a and b.
     """
     chain[0] = end
     for i in range(2):
@@ -93,10 +93,10 @@ def _chain(end, p, m, sign, k, e, d, chain):  # type: ignore[no-untyped-def]
             y = slash(e[0][i], _row(chain, B + j))
             both = (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3])
             r = slash_plus_mass(q, m, both)
-            chain[AB + 2 * i + j] = (r[0] / d[2], r[1] / d[2], r[2] / d[2], r[3] / d[2])
+            chain[AB + 2 * i + j] = (r[0] * d[2], r[1] * d[2], r[2] * d[2], r[3] * d[2])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _add(out, place, left, i, right, j):  # type: ignore[no-untyped-def]
     x, y, z, t = current(_row(left, i), _row(right, j))
     out[place, 0] += x
@@ -105,7 +105,7 @@ def _add(out, place, left, i, right, j):  # type: ignore[no-untyped-def]
     out[place, 3] += t
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _currents(left, right, out):  # type: ignore[no-untyped-def]
     """J0, Ja, Jb, Jab of a line into out (PLACES, 4)."""
     out[:] = 0
@@ -122,7 +122,7 @@ def _currents(left, right, out):  # type: ignore[no-untyped-def]
             _add(out, place, left, place, right, 0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _contract(one, i, two, j) -> complex:  # type: ignore[no-untyped-def]
     return (
         one[i, 3] * two[j, 3]
@@ -132,7 +132,7 @@ def _contract(one, i, two, j) -> complex:  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> float:  # type: ignore[no-untyped-def]
     """Sum over spins and the four pairs of given polarisations of |M|^2 / e^8.
 
@@ -148,17 +148,17 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> 
     one, two = (dot(k1, ka), dot(k1, kb)), (dot(k2, ka), dot(k2, kb))
     pair = 2 * (m * m + dot(k1, k2))
     with_a, with_b = pair + 2 * (one[0] + two[0]), pair + 2 * (one[1] + two[1])
-    whole = s
+    f0, fa, fb, f = 1 / pair, 1 / with_a, 1 / with_b, 1 / s
     if dressed:
-        pair, whole = pair / running(pair), s / running(s)
-        with_a, with_b = with_a / running(with_a), with_b / running(with_b)
+        f0, f = f0 * running(pair), f * running(s)
+        fa, fb = fa * running(with_a), fb * running(with_b)
 
     chains = np.empty((7, PLACES, 4), np.complex128)  # u; v, v; u_mu, u_mu; v_mu, v_mu
-    d = (-2 * beam[0], -2 * beam[1], ab - 2 * (beam[0] + beam[1]))
+    d = (-0.5 / beam[0], -0.5 / beam[1], 1 / (ab - 2 * (beam[0] + beam[1])))
     _chain(spinor((0, 0, p, energy), me, 0, 1.0), (0, 0, p, energy), me, -1.0, k, e, d, chains[0])
-    d1 = (-2 * other[0], -2 * other[1], ab - 2 * (other[0] + other[1]))
-    f1 = (2 * one[0], 2 * one[1], ab + 2 * (one[0] + one[1]))
-    f2 = (2 * two[0], 2 * two[1], ab + 2 * (two[0] + two[1]))
+    d1 = (-0.5 / other[0], -0.5 / other[1], 1 / (ab - 2 * (other[0] + other[1])))
+    f1 = (0.5 / one[0], 0.5 / one[1], 1 / (ab + 2 * (one[0] + one[1])))
+    f2 = (0.5 / two[0], 0.5 / two[1], 1 / (ab + 2 * (two[0] + two[1])))
     minus = (-k2[0], -k2[1], -k2[2], -k2[3])
     for spin in range(2):
         v = spinor((0, 0, -p, energy), me, spin, -1.0)
@@ -179,16 +179,16 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> 
                 for b in range(2):
                     both = AB + 2 * a + b
                     amplitude = (
-                        _contract(j, both, muons, 0) / pair
-                        + _contract(j, A + a, muons, B + b) / with_b
-                        + _contract(j, B + b, muons, A + a) / with_a
-                        + _contract(j, 0, muons, both) / whole
+                        f0 * _contract(j, both, muons, 0)
+                        + fb * _contract(j, A + a, muons, B + b)
+                        + fa * _contract(j, B + b, muons, A + a)
+                        + f * _contract(j, 0, muons, both)
                     )
                     total += amplitude.real**2 + amplitude.imag**2
     return 2 * total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def squared_amplitude(
     k1: Vector, k2: Vector, ka: Vector, kb: Vector, s: float, dressed: bool = False
 ) -> float:

@@ -46,6 +46,7 @@ STRATA = {
 
 Rows = Reconstructed | ThreePhotons
 ROWS_PER_EVENT = {Reconstructed: 1, ThreePhotons: 3}  # of the ntuple: each photon may be the recoil
+Grid = tuple[Stratum, ...]
 Draw = Callable[[np.random.Generator, int, FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -69,14 +70,21 @@ class Sample:
     n_tried: int
 
 
-def simulate(recipe: Recipe) -> Sample:
-    """The sample of a recipe; the same every time."""
+def setup_of(recipe: Recipe) -> Setup | None:
+    """What its grid depends on; None where there is no grid."""
+    if recipe.process not in STRATA:
+        return None
+    return Setup(recipe.process, recipe.isr, recipe.beams, recipe.sqrt_s_spread_gev)
+
+
+def simulate(recipe: Recipe, grid: Grid | None = None) -> Sample:
+    """The sample of a recipe; the same every time. grid: its `adapted_grid`, if it is known."""
     rng = recipe.generator()
     if recipe.process in SIGNALS:
         return _signal(recipe, rng)
     if recipe.process == "taupair":
         return _tau_pairs(recipe, rng)
-    return _stratified(recipe, rng)
+    return _stratified(recipe, rng, grid)
 
 
 def _energies(recipe: Recipe, rng: np.random.Generator, n: int) -> FloatArray:
@@ -165,7 +173,7 @@ def _draw_of(setup: Setup) -> Draw:
 
 
 @lru_cache(maxsize=4)  # a pure function of some seconds, the same for all parts of a sample
-def _strata(setup: Setup) -> tuple[Stratum, ...]:
+def adapted_grid(setup: Setup) -> Grid:
     """The grid adapted to what survives the detector."""
     draw, see = _draw_of(setup), _detector_of(setup.process)
 
@@ -179,12 +187,12 @@ def _strata(setup: Setup) -> tuple[Stratum, ...]:
     return adapted_strata(survivors, STRATA[setup.process])
 
 
-def _stratified(recipe: Recipe, rng: np.random.Generator) -> Sample:
+def _stratified(recipe: Recipe, rng: np.random.Generator, grid: Grid | None) -> Sample:
     """Rows of a generator that draws from the unit cube of each of its strata."""
     setup = Setup(recipe.process, recipe.isr, recipe.beams, recipe.sqrt_s_spread_gev)
     draw, see = _draw_of(setup), _detector_of(recipe.process)
     kept, sigma, variance, tried = [], 0.0, 0.0, 0
-    for index, stratum in enumerate(_strata(setup)):
+    for index, stratum in enumerate(grid or adapted_grid(setup)):
         n_stratum = round(stratum.share * recipe.n_generated)
         weights = [np.zeros(0)]
         for n in _blocks(n_stratum):

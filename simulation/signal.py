@@ -28,34 +28,34 @@ from simulation.couplings import ALPHA, FB_GEV2
 from simulation.final_radiation import pair_radiates
 from simulation.frames import boost, isotropic, polar, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
-from simulation.spinors import Vector, bar_product, slash, slash_plus_mass, spinor
+from simulation.spinors import FINITE, Vector, bar_product, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 
 G_PRIME = 0.1
 FloatArray = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def squared_current(k1: Vector, k2: Vector, q: Vector, j, eps) -> float:  # type: ignore[no-untyped-def]
     """Sum over muon spins of |u_bar Gamma(eps, j) v|^2; eps, j any (complex) vectors."""
     m = MUON_MASS_GEV
     one = (k1[0] + q[0], k1[1] + q[1], k1[2] + q[2], k1[3] + q[3])
     two = (-k2[0] - q[0], -k2[1] - q[1], -k2[2] - q[2], -k2[3] - q[3])
-    d1 = one[3] ** 2 - one[0] ** 2 - one[1] ** 2 - one[2] ** 2 - m * m
-    d2 = two[3] ** 2 - two[0] ** 2 - two[1] ** 2 - two[2] ** 2 - m * m
+    d1 = 1 / (one[3] ** 2 - one[0] ** 2 - one[1] ** 2 - one[2] ** 2 - m * m)
+    d2 = 1 / (two[3] ** 2 - two[0] ** 2 - two[1] ** 2 - two[2] ** 2 - m * m)
     total = 0.0
     for spin in range(2):
         v = spinor(k2, m, spin, -1.0)
         a0, a1, a2, a3 = slash(eps, slash_plus_mass(one, m, slash(j, v)))
         b0, b1, b2, b3 = slash(j, slash_plus_mass(two, m, slash(eps, v)))
-        psi = (a0 / d1 + b0 / d2, a1 / d1 + b1 / d2, a2 / d1 + b2 / d2, a3 / d1 + b3 / d2)
+        psi = (a0 * d1 + b0 * d2, a1 * d1 + b1 * d2, a2 * d1 + b2 * d2, a3 * d1 + b3 * d2)
         for other in range(2):
             amplitude = bar_product(spinor(k1, m, other, 1.0), psi)
             total += amplitude.real**2 + amplitude.imag**2
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def squared_amplitude(k1: Vector, k2: Vector, q: Vector, s: float, g: float) -> float:
     """Sum over all spins of |M|^2, beams along z in the rest frame of k1 + k2 + q."""
     j = (1 + 0j, 1j, 0j, 0j)  # one helicity of the beams; the other gives the same
@@ -68,7 +68,7 @@ def squared_amplitude(k1: Vector, k2: Vector, q: Vector, s: float, g: float) -> 
     return (4 * pi * ALPHA) ** 2 * g * g * 2 * total / s
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def point(  # type: ignore[no-untyped-def]
     rng: np.random.Generator, s: float, mass: float
 ):
@@ -97,7 +97,7 @@ def point(  # type: ignore[no-untyped-def]
     return FB_GEV2 / (2 * s) / 4 * amplitude * phase_space, k1, k2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _fill(  # type: ignore[no-untyped-def]
     rng: np.random.Generator, sqrt_s: FloatArray, mass: float, isr: bool, fsr: bool, out: FloatArray
 ):

@@ -103,6 +103,8 @@ def _placed(p: Vector, beta: float, c: float, phi: float) -> Vector:
 
     `turned` carries x to -(e- direction) in the plane: x and y change sign to point at the e-.
     """
+    if p[3] == 0:  # no photon
+        return p
     moved = boost(p, (0.0, 0.0, beta))
     x, y, z = turned((-moved[0], -moved[1], moved[2]), c, phi)
     return (x, y, z, moved[3])

@@ -32,7 +32,7 @@ from simulation.alp import G_INV_GEV
 from simulation.calorimeter import ThreePhotons
 from simulation.detector import FloatArray, Reconstructed
 from simulation.recipe import PROCESS_CODE, SIGNALS, Recipe, SimulationError, recipe_from
-from simulation.samples import ROWS_PER_EVENT, Sample, simulate
+from simulation.samples import ROWS_PER_EVENT, Grid, Sample, simulate
 from simulation.signal import G_PRIME
 
 log = logging.getLogger(__name__)
@@ -59,9 +59,9 @@ class SampleSummary:
     sum_of_weights_inv_fb: float
 
 
-def write_sample(recipe: Recipe, path: Path) -> SampleSummary:
+def write_sample(recipe: Recipe, path: Path, grid: Grid | None = None) -> SampleSummary:
     """Make the sample and its file; complete or not at all, also when interrupted."""
-    sample = simulate(recipe)
+    sample = simulate(recipe, grid)
     with replacing(path) as temporary:
         _write(recipe, sample, temporary)
     summary = _summary(sample, path)

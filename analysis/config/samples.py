@@ -102,6 +102,9 @@ class Simulate(Strict):
     parts: int = Field(1, gt=0, le=9999, description="number of files; fills {part} in `files`")
     isr: bool = Field(True, description="initial-state radiation")
     fsr: bool = Field(True, description="radiation off the muons of signal and tau decays")
+    sqrt_s_spread_gev: float = Field(
+        0.001, ge=0, lt=0.1, description="spread of sqrt(s); 0.0053 is SuperKEKB's"
+    )
 
 
 class _Sample(Strict):

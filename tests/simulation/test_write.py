@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import uproot
 
-from analysis.simulate import simulate_missing
+from analysis.config.configuration import load
+from analysis.simulate import files_to_make, simulate_missing
 from selection.beams import SUPERKEKB
 from selection.ntuple import DEFAULT_BRANCHES, KEY_COLUMNS
 from simulation.recipe import Recipe, SimulationError
@@ -113,7 +114,12 @@ def test_only_missing_files_are_made_and_workers_change_nothing(tmp_path):
     second = simulate_missing(one, workers=1)
     assert [s.path.name for s in second.made] == ["2.0.root"]
     assert len(second.kept) == 2
-    simulate_missing(two, workers=2)
+    for part in range(2):  # a process with a grid, which the workers share
+        recipe = Recipe("threegamma", 300, 1, part=part, parts=2)
+        one.append((recipe, tmp_path / "one" / f"{part}.root"))
+        two.append((recipe, tmp_path / "two" / f"{part}.root"))
+    assert len(simulate_missing(one, workers=1).made) == 2
+    assert len(simulate_missing(two, workers=2).made) == 5
     for (_, a), (_, b) in zip(one, two, strict=True):
         assert contents(a) == contents(b)
 
@@ -180,3 +186,19 @@ def test_an_interrupt_leaves_no_half_written_file(tmp_path, workers, stop):
     process.send_signal(stop)
     assert process.wait(timeout=30) != 0
     assert {p.name for p in folder.iterdir()} <= {"quick.root"}
+
+
+def test_options_of_a_recipe_are_those_of_the_configuration(tmp_path):
+    text = """
+luminosity_inv_fb: 50
+samples:
+  signal: {kind: signal, files: "s_{mass}.root", masses_gev: [1.0, 2.0], n_generated: 100,
+           simulate: {process: signal, seed: 1, sqrt_s_spread_gev: 0.0053, fsr: false}}
+  tau: {kind: background, files: "t_{part}.root", weight: weight,
+        simulate: {process: taupair, n_generated: 1000, parts: 2, seed: 2, isr: false}}
+"""
+    (tmp_path / "d.yaml").write_text(text)
+    recipes = [recipe for recipe, _ in files_to_make(load(tmp_path / "d.yaml"), tmp_path)]
+    assert [r.sqrt_s_spread_gev for r in recipes] == [0.0053] * 2 + [0.001] * 2
+    assert [(r.isr, r.fsr) for r in recipes] == [(True, False)] * 2 + [(False, True)] * 2
+    assert [r.n_generated for r in recipes] == [100, 100, 500, 500]
