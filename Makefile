@@ -46,5 +46,5 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[dask,onnx,baselines,stats,dev]"
+	$(BIN)/python -m pip install --quiet -e ".[dask,onnx,baselines,stats,workflows,dev]"
 	@touch $@

@@ -67,6 +67,24 @@ def options(
 
 
 @app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the new datasets.yaml.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE]...", help="Your ntuples, to look into.")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="The demo's configuration.")] = False,
+    search: Annotated[str, typer.Option(help="Name or file of the search.")] = "dimuon_recoil",
+) -> None:
+    """Write a first datasets.yaml for your own ntuples, columns proposed by their names."""
+    from analysis.start.command import write_demo, write_first
+
+    if demo:
+        console.stdout.print(f"wrote {write_demo(folder)}", soft_wrap=True, markup=False)
+    else:
+        write_first(folder, files or [], search=search)
+
+
+@app.command()
 def simulate(
     config: ConfigOption = Path("datasets.yaml"),
     workers: WorkersOption = CORES,

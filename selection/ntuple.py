@@ -9,6 +9,7 @@ Energies and momenta in GeV in the lab frame, angles in rad. NaN means missing, 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Mapping
 
 MOMENTA = tuple(  # of the muon pairs that our simulation writes
@@ -76,6 +77,10 @@ _ESCAPES = {
 }
 
 
+_UNESCAPED = {code: character for character, code in _ESCAPES.items()}
+_ESCAPED = re.compile("|".join(_UNESCAPED))
+
+
 def escape(expression: str) -> str:
     """Branch name that basf2 gives a variable: `daughter(0, px)` -> `daughter__bo0__cm__sppx__bc`.
 
@@ -84,6 +89,12 @@ def escape(expression: str) -> str:
     return "".join(
         c if (c.isascii() and c.isalnum()) or c == "_" else _ESCAPES.get(c, "") for c in expression
     )
+
+
+def unescape(branch: str) -> str:
+    """The expression that basf2 wrote under this name; the name itself if it is none."""
+    text = _ESCAPED.sub(lambda found: _UNESCAPED[found[0]], branch)
+    return text if "(" in text and escape(text) == branch else branch
 
 
 def find_branch(wanted: str, present: Collection[str]) -> str | None:

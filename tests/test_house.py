@@ -37,6 +37,7 @@ ALLOWED = {  # rooms and modules that a room may import beside itself; docs/arch
     },
     "analysis.run": {"analysis.terminal", "selection"},
     "analysis.inputs": {"analysis.terminal", "analysis.config", "analysis.run", "selection"},
+    "analysis.start": {"analysis.terminal", "analysis.config", "analysis.inputs", "selection"},
     "analysis.select": {
         *("analysis.terminal", "analysis.config", "analysis.run", "analysis.inputs"),
         "selection",

@@ -23,20 +23,15 @@ def seen(folder):
     return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in sorted(folder.rglob("*"))}
 
 
-def status_of(evaluated, *changes, edit=lambda text: text, path=None):
+def status_of(evaluated, *changes, config_path=None, path=None):
     """State and reasons by stage, with settings changed; nothing at all is written."""
     run, _, _, _ = evaluated
-    config_path = run.path.parent / "datasets.yaml"
-    text = config_path.read_text()
-    config_path.write_text(edit(text))
-    try:
-        config = load(config_path, (*QUICK, *changes))
-        sets = datasets(config, folder=config_path.parent)
-        before = seen(run.path)
-        found = run_status((RunFolder(path or run.path, only_look=True), config, sets), ONE_BY_ONE)
-        assert seen(run.path) == before
-    finally:
-        config_path.write_text(text)
+    folder = run.path.parent
+    config = load(config_path or folder / "datasets.yaml", (*QUICK, *changes))
+    sets = datasets(config, folder=folder)
+    before = seen(folder)
+    found = run_status((RunFolder(path or run.path, only_look=True), config, sets), ONE_BY_ONE)
+    assert seen(folder) == before
     assert [s.stage for s in found] == list(STAGES)
     return {s.stage: (s.state, s.why) for s in found}
 
@@ -82,10 +77,14 @@ def test_one_more_network_is_counted_and_the_others_are_kept(evaluated):
     assert why[0] == "2 to train: train-02.0, train-02.1"  # one in each of two folds
 
 
-def test_a_changed_sample_is_named(evaluated):
-    found = status_of(evaluated, edit=lambda t: t.replace("n_generated: 1200", "n_generated: 1201"))
+def test_a_changed_sample_is_named(evaluated, tmp_path):
+    text = (evaluated[0].path.parent / "datasets.yaml").read_text()
+    edited = tmp_path / "edited.yaml"
+    edited.write_text(text.replace("n_generated: 1200", "n_generated: 1201"))
+    found = status_of(evaluated, config_path=edited)
     assert found["select"][0] == "refused"  # the files say 1200
-    found = status_of(evaluated, edit=lambda t: t.replace("inv_fb: 25", "inv_fb: 26"))
+    edited.write_text(text.replace("inv_fb: 25", "inv_fb: 26"))
+    found = status_of(evaluated, config_path=edited)
     assert found["select"][0] == "out of date"
     assert "samples.recorded.luminosity_inv_fb was 25.0, is 26.0" in found["select"][1]
 
