@@ -238,7 +238,7 @@ def test_dependencies_are_exactly_what_is_imported():
     assert used - optional - {"setuptools"} == core
     for_tests = third_party("tests") | third_party("benchmarks")
     assert for_tests - core - optional <= extras["dev"]
-    tools = {"mypy", "ruff", "types-pyyaml", "pytest-timeout", "pytest-xdist"}
+    tools = {"ipykernel", "mypy", "ruff", "types-pyyaml", "pytest-timeout", "pytest-xdist"}
     assert extras["dev"] <= for_tests | tools
 
 

@@ -82,8 +82,9 @@ def configuration_text(
     kinds = {group.kind for group, _ in groups}
     for kind, text in (("signal", SIGNAL), ("background", BACKGROUND)):
         if kind not in kinds:  # a sample that is not there is shown, not pretended
-            own = text.format(mark=FILL_IN)
-            lines.append("\n".join(map(_commented, own.splitlines())) + "\n" if groups else own)
+            shown = text.format(mark=FILL_IN)
+            commented = "\n".join(map(_commented, shown.splitlines())) + "\n"
+            lines.append(commented if groups else shown)
     return "\n".join([*lines, SETTINGS])
 
 
