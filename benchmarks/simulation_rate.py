@@ -2,7 +2,7 @@
 
     python benchmarks/simulation_rate.py [scale]
 
-One process, after compilation and adaptation of the grids, which are timed apart.
+Processor time of one process, after compilation and adaptation of the grids, timed apart.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ RECIPES = (
 
 
 def timed(recipe: Recipe) -> tuple[float, Sample]:
-    start = time.perf_counter()
+    start = time.process_time()
     sample = simulate(recipe)
-    return time.perf_counter() - start, sample
+    return time.process_time() - start, sample
 
 
 def main(scale: float) -> None:

@@ -10,7 +10,7 @@
 
 The beams with their photons are simulation/virtual_photons.py; electron and muon masses are kept.
 The logarithms of t, of W^2 and of a photon energy are drawn. `eemumu_draws` has the vacuum
-polarisation of both photons, 3 % of the rate.
+polarisation of both photons, 5 % of the rate.
 
 A dimuon pT near 1 GeV must be balanced by an electron: one leg ("hard") has the larger pT. Strata:
 which leg is hard, its electron in the beam hole or not (missed with 0.002), its photon's energy in
