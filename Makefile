@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo alp test lint mutants bench paper clean
+.PHONY: help demo alp test lint wheel mutants bench paper clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -24,6 +24,15 @@ lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: $(READY)  ## build a wheel, install it into an empty environment, try it from another folder
+	rm -rf build
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/wheel/env
+	build/wheel/env/bin/python -m pip install --quiet build/wheel/punzi-*.whl
+	cd build/wheel && env/bin/punzi --help > help.txt && env/bin/punzi doctor
+	cd build/wheel && env/bin/punzi init demo --demo && env/bin/punzi simulate -c demo/datasets.yaml --scale 0.02
+	cd build/wheel && env/bin/punzi check -c demo/datasets.yaml && env/bin/punzi select -c demo/datasets.yaml -r try
 
 mutants: $(READY)  ## how many small mistakes in the code the tests notice (half an hour)
 	$(BIN)/python -m tests.mutants

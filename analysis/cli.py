@@ -25,6 +25,7 @@ from analysis.terminal.options import (
     RunOption,
     SeedOption,
     SetOption,
+    ShellName,
     UnblindOption,
     WorkersOption,
 )
@@ -34,11 +35,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+EXAMPLES = (  # typer makes a line of every paragraph
+    "Examples:",
+    "punzi init mine ntuples/*.root            a first configuration for your files",
+    "punzi run -c mine/datasets.yaml -r mine   everything, into runs/mine",
+    "punzi status -c mine/datasets.yaml -r mine",
+    "punzi apply runs/mine/models/net-00.safetensors new.root -o scored",
+    "punzi COMMAND --help                      options of a command",
+)
+PANELS = {  # of `punzi --help`, and the order of the commands
+    "Begin": ("init", "simulate", "check"),
+    "Stages in order (each brings those before it up to date)": (
+        *("select", "train", "evaluate", "limit", "plot", "report"),
+    ),
+    "All stages": ("run", "status"),
+    "With a finished run": ("apply", "export", "confirm", "batches"),
+    "This machine": ("doctor", "completion"),
+}
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Search for a particle of unknown mass, from ntuples to the cut that sees it best.",
+    epilog="\n\n".join(EXAMPLES),
 )
 
 
@@ -334,6 +354,38 @@ def confirm(
     from analysis import workflow
 
     workflow.run_confirm(config, run, _execution(Executor.threads, workers, None))
+
+
+@app.command()
+def doctor() -> None:
+    """Versions, cores, memory, optional packages and compiled code of this machine."""
+    from analysis.doctor import print_doctor
+
+    if not print_doctor():
+        raise typer.Exit(1)
+
+
+@app.command()
+def completion(shell: Annotated[ShellName, typer.Argument(help="Your shell.")]) -> None:
+    """Print a completion script: punzi completion bash > punzi.sh, then source it."""
+    from analysis.terminal.completion import completion_script
+
+    click = typer.main.get_command(app)
+    script = completion_script(shell.value, click, {"--executor": [e.value for e in Executor]})
+    console.stdout.print(script, end="", markup=False, soft_wrap=True)
+
+
+def _order_commands() -> None:
+    """As PANELS has them, whatever their order in this file."""
+    panel = {name: title for title, names in PANELS.items() for name in names}
+    order = list(panel)
+    for command in app.registered_commands:
+        command.name = command.name or getattr(command.callback, "__name__", "")
+        command.rich_help_panel = panel[command.name]
+    app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
+
+
+_order_commands()
 
 
 def _execution(

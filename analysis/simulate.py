@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import FrameType
 
 from analysis.config.configuration import Configuration, load
 from analysis.config.samples import Signal
 from analysis.inputs.datasets import filled
+from analysis.terminal.compiling import compiling_said, said_for_workers, when_compiling
 from analysis.terminal.console import progress
 from analysis.terminal.interrupts import interrupts_held
 from simulation.recipe import SIGNALS, Recipe, SimulationError
@@ -169,15 +171,27 @@ def _difference(found: Recipe, wanted: Recipe) -> str:
 def _run_all(todo: Sequence[FileToMake], workers: int, report: Report) -> list[SampleSummary]:
     made = []
     if workers <= 1 or len(todo) <= 1:
-        with _terminated_as_interrupt():
+        with _terminated_as_interrupt(), compiling_said():
             for recipe, path in todo:
                 made.append(write_sample(recipe, path))
                 report(made[-1])
         return made
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(
-        min(workers, len(todo)), mp_context=context, initializer=_start_worker
-    )
+    with said_for_workers(context) as compiling:
+        pool = ProcessPoolExecutor(
+            min(workers, len(todo)),
+            mp_context=context,
+            initializer=_start_worker,
+            initargs=(compiling,),
+        )
+        return _made_by(pool, todo, report)
+
+
+def _made_by(
+    pool: ProcessPoolExecutor, todo: Sequence[FileToMake], report: Report
+) -> list[SampleSummary]:
+    """All files, by a pool that is gone at the end, whatever happens."""
+    made = []
     try:
         with interrupts_held():
             grids: dict[Future[Grid | SampleSummary], list[FileToMake]] = {
@@ -207,6 +221,7 @@ def _run_all(todo: Sequence[FileToMake], workers: int, report: Report) -> list[S
     return made
 
 
+<<<<<<< HEAD
 def _by_grid(todo: Sequence[FileToMake]) -> dict[Setup | None, list[FileToMake]]:
     """Files in their order, by what their grid depends on; None: they have no grid."""
     groups: dict[Setup | None, list[FileToMake]] = {}
@@ -217,7 +232,12 @@ def _by_grid(todo: Sequence[FileToMake]) -> dict[Setup | None, list[FileToMake]]
 
 def _start_worker() -> None:
     """The parent ends the workers by SIGTERM, which cleans up."""
+=======
+def _start_worker(compiling: Event) -> None:
+    """The parent ends the workers by SIGTERM, which cleans up; it says when they compile."""
+>>>>>>> h18a
     signal.signal(signal.SIGTERM, _raise_exit)
+    when_compiling(compiling.set)
 
 
 def _in_worker(

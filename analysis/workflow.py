@@ -136,7 +136,10 @@ def run_confirm(fresh_path: Path, name: str, execution: Execution) -> None:
 
 def _until(last: Stage, inputs: Inputs, execution: Execution) -> Any:
     """What the stage leaves, after all before it."""
-    return next(left for stage, left in chain(inputs, execution) if stage == last)
+    from analysis.terminal.compiling import compiling_said
+
+    with compiling_said():
+        return next(left for stage, left in chain(inputs, execution) if stage == last)
 
 
 def show_warnings(run: RunFolder, config: Configuration) -> None:

@@ -32,6 +32,8 @@ HEAVY = {"torch", "coffea", "matplotlib", "mplhep", "iminuit", "xgboost", "dask"
         (["--help"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward", "pydantic", "yaml"}),
         (["run", "--help"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward"}),
         (["--version"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward", "pydantic"}),
+        (["doctor"], 0, HEAVY | {"numba", "uproot", "awkward"}),
+        (["completion", "bash"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward", "pydantic"}),
         (["run", "-c", "typo.yaml"], 1, HEAVY | {"numba", "uproot", "awkward", "vector", "hist"}),
         (["check", "-c", "typo.yaml"], 1, HEAVY | {"numba", "uproot", "awkward", "vector", "hist"}),
         (["check"], 0, HEAVY | {"numba", "vector", "hist"}),

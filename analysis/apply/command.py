@@ -45,6 +45,7 @@ from analysis.run.folder import digest, write_json
 from analysis.run.in_order import ordered_map
 from analysis.select.histograms import save_json, save_root
 from analysis.terminal import console
+from analysis.terminal.compiling import compiling_said
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ def apply_model(request: Request, execution: Execution) -> list[AppliedFile]:
         if todo:  # spectra of other files must not stand beside the new ones
             for name in (SPECTRA_JSON, SPECTRA_ROOT, SUMMARY):
                 (request.output / name).unlink(missing_ok=True)
-        made = {result.input: result for result in _processed(cut, todo, execution)}
+        with compiling_said():
+            made = {result.input: result for result in _processed(cut, todo, execution)}
     finally:
         open_table.cache_clear()
     results = [made.get(job.input) or done[job.input] for job in jobs]

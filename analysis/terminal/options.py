@@ -17,6 +17,11 @@ class Executor(StrEnum):
     dask = "dask"
 
 
+class ShellName(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+
+
 ConfigOption = Annotated[
     Path, typer.Option("-c", "--config", help="Configuration: samples and settings.")
 ]

@@ -1,0 +1,77 @@
+"""A word while numba compiles: the first use of compiled code on a machine takes a minute.
+
+numba keeps what it has compiled, and says when it compiles. So the word comes once on a machine,
+and again when the code or numba is another.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.context import BaseContext
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+MESSAGE = "compiling (once on this machine) ..."
+OURS = ("analysis.", "limits.", "models.", "selection.", "simulation.", "search_")
+
+
+@contextmanager
+def compiling_said() -> Iterator[None]:
+    """A line in the log at the first function of ours that is compiled inside the block."""
+    from numba.core import event
+
+    listener = when_compiling(lambda: log.info(MESSAGE))
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)
+
+
+def when_compiling(tell: Callable[[], Any]) -> Any:
+    """Call `tell` once, at the first function of ours that is compiled in this process.
+
+    One that is loaded as it was compiled before does not count. Returns the listener of numba.
+    """
+    from numba.core import event
+
+    once = threading.Lock()  # taken by the first, never given back
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        """Hears the beginning and the end of each compilation."""
+
+        def on_start(self, found: Any) -> None:
+            module = found.data["dispatcher"].py_func.__module__
+            if module.startswith(OURS) and once.acquire(blocking=False):
+                tell()
+
+        def on_end(self, found: Any) -> None:
+            """Nothing is said: the work goes on."""
+
+    listener = Listener()
+    event.register("numba:compile", listener)
+    return listener
+
+
+@contextmanager
+def said_for_workers(context: BaseContext) -> Iterator[Any]:
+    """An event for other processes to set when they compile: a line in the log of this one."""
+    compiling = context.Event()
+    ended = threading.Event()
+
+    def wait() -> None:
+        compiling.wait()
+        if not ended.is_set():
+            log.info(MESSAGE)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    try:
+        yield compiling
+    finally:
+        ended.set()
+        compiling.set()
+        waiting.join()
