@@ -380,8 +380,8 @@ def _order_commands() -> None:
     panel = {name: title for title, names in PANELS.items() for name in names}
     order = list(panel)
     for command in app.registered_commands:
-        command.name = command.name or getattr(command.callback, "__name__", "")
-        command.rich_help_panel = panel[command.name]
+        name = command.name or str(getattr(command.callback, "__name__", ""))
+        command.name, command.rich_help_panel = name, panel[name]
     app.registered_commands.sort(key=lambda command: order.index(command.name or ""))
 
 

@@ -221,7 +221,6 @@ def _made_by(
     return made
 
 
-<<<<<<< HEAD
 def _by_grid(todo: Sequence[FileToMake]) -> dict[Setup | None, list[FileToMake]]:
     """Files in their order, by what their grid depends on; None: they have no grid."""
     groups: dict[Setup | None, list[FileToMake]] = {}
@@ -230,12 +229,8 @@ def _by_grid(todo: Sequence[FileToMake]) -> dict[Setup | None, list[FileToMake]]
     return groups
 
 
-def _start_worker() -> None:
-    """The parent ends the workers by SIGTERM, which cleans up."""
-=======
 def _start_worker(compiling: Event) -> None:
     """The parent ends the workers by SIGTERM, which cleans up; it says when they compile."""
->>>>>>> h18a
     signal.signal(signal.SIGTERM, _raise_exit)
     when_compiling(compiling.set)
 

@@ -33,7 +33,7 @@ HEAVY = {"torch", "coffea", "matplotlib", "mplhep", "iminuit", "xgboost", "dask"
         (["run", "--help"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward"}),
         (["--version"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward", "pydantic"}),
         (["doctor"], 0, HEAVY | {"numba", "uproot", "awkward"}),
-        (["completion", "bash"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward", "pydantic"}),
+        (["completion", "bash"], 0, HEAVY | {"numpy", "numba", "uproot", "awkward"}),
         (["run", "-c", "typo.yaml"], 1, HEAVY | {"numba", "uproot", "awkward", "vector", "hist"}),
         (["check", "-c", "typo.yaml"], 1, HEAVY | {"numba", "uproot", "awkward", "vector", "hist"}),
         (["check"], 0, HEAVY | {"numba", "vector", "hist"}),

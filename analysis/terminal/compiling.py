@@ -40,7 +40,7 @@ def when_compiling(tell: Callable[[], Any]) -> Any:
 
     once = threading.Lock()  # taken by the first, never given back
 
-    class Listener(event.Listener):  # type: ignore[misc]
+    class Listener(event.Listener):
         """Hears the beginning and the end of each compilation."""
 
         def on_start(self, found: Any) -> None:
