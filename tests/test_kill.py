@@ -15,8 +15,8 @@ OPTIONS += ["--set=training.seeds=2"]
 OPTIONS += ["--set=plots.signal_masses_gev=[2]", "--set=plots.formats=[]", "--set=plots.dpi=50"]
 # drawing is most of the work, and begun anew
 # Not compared: the log; the ROOT file, which carries the time of writing (histograms.json has the
-# same content); the page, which shows the name of the run.
-LEFT_OUT = {"log.txt", ".lock", "histograms.root", "report.html"}
+# same content) and so the stamp of the page; the page, which shows the name of the run.
+LEFT_OUT = {"log.txt", ".lock", "histograms.root", "report.html", "report.json"}
 
 # One process imports everything once and then makes a fresh copy of itself for every attempt: a
 # kill then falls into the work and not into seconds of imports.
