@@ -35,7 +35,7 @@ from analysis.terminal.console import progress
 from analysis.terminal.interrupts import process_pool
 from analysis.train.stage import SimulatedEvents
 from models.results import to_json
-from plots.style import in_style, save
+from plots.style import in_style, plain_numbers, save
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -67,7 +67,7 @@ def draw_figures(
         for drawing in all_drawings(results):
             if warning and drawing.stem not in WITHOUT_EVENTS:
                 put_warning(drawing.figure, warning)
-            fix_layout(drawing.figure)
+            fix_layout(drawing.figure, dpi=plots.dpi)
             work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
             if pool is None:
                 save(*work, formats=plots.formats, dpi=plots.dpi)
@@ -132,9 +132,12 @@ def put_warning(figure: Figure, text: str) -> None:
 
 
 @in_style
-def fix_layout(figure: Figure) -> None:
+def fix_layout(figure: Figure, *, dpi: int) -> None:
     """Find the places of everything once, not once for each file; an engine that is left, even one
-    that does nothing, makes matplotlib draw twice for each."""
+    that does nothing, makes matplotlib draw twice for each. At the dpi of the PNG its letters are
+    known already when it is written."""
+    figure.set_dpi(dpi)
+    plain_numbers(figure)
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
     figure.set_layout_engine(None)

@@ -162,7 +162,7 @@ def test_labels_of_the_configuration_are_in_every_legend(evaluated):
         assert "qq(γ)" in texts(drawing), drawing.stem
         assert "background" not in texts(drawing)
         assert (r"2019 costs \$5" in texts(drawing)) == (drawing.stem != "features")
-        fix_layout(drawing.figure)
+        fix_layout(drawing.figure, dpi=100)
         assert {"background", "background_error"} <= set(drawing.numbers[0])
 
 
@@ -233,7 +233,7 @@ def test_same_run_gives_the_same_bytes_with_any_number_of_workers(evaluated, dra
     """`drawn` was written by two processes; here a few figures are written by this one."""
     run, config, _, simulated = evaluated
     for drawing in islice(all_drawings(run_results(run, config, simulated)), 2, None, 7):
-        fix_layout(drawing.figure)
+        fix_layout(drawing.figure, dpi=300)
         for path in save(drawing.figure, tmp_path / drawing.stem, drawing.numbers):
             assert path.read_bytes() == (run.path / "plots" / path.name).read_bytes(), path.name
 
