@@ -50,8 +50,11 @@ samples:
 CHUNK = 1_000_000
 
 
-def write_file(path: Path, n: int, seed: int = 1) -> None:
-    """28 branches: the contract, the identity, and what else an ntuple carries."""
+def write_file(path: Path, n: int, seed: int = 1, *, run: int = 1) -> None:
+    """28 branches: the contract, the identity, and what else an ntuple carries.
+
+    The run number is not compressed, so that its bytes can be found and changed.
+    """
     rng = np.random.default_rng(seed)
     p = rng.normal(0, 2, (2, 3, n)).astype(np.float32)
     e = np.sqrt((p**2).sum(axis=1) + np.float32(MUON_MASS_GEV**2))
@@ -61,13 +64,15 @@ def write_file(path: Path, n: int, seed: int = 1) -> None:
     columns["extra_energy"] = rng.exponential(0.2, n).astype(np.float32)
     columns["photon_recoil_angle"] = rng.uniform(0, 3, n).astype(np.float32)
     for i, name in enumerate(("__experiment__", "__run__", "__event__", "__production__")):
-        columns[name] = np.arange(n, dtype=np.int32) if i == 2 else np.full(n, i, np.int32)
+        columns[name] = np.full(n, (0, run, 0, 3)[i], np.int32)
+    columns["__event__"] = np.arange(n, dtype=np.int32)
     columns["__candidate__"] = np.zeros(n, np.int32)
     columns["__ncandidates__"] = np.ones(n, np.int32)
     for i in range(28 - len(columns)):
         columns[f"other_{i}"] = rng.normal(size=n).astype(np.float32)
     with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
         tree = file.mktree("variables", {k: v.dtype for k, v in columns.items()})
+        tree.compression = {**dict.fromkeys(columns, uproot.ZSTD(1)), "__run__": None}
         for start in range(0, n, 250_000):  # baskets as basf2 makes them: not one per file
             tree.extend({k: v[start : start + 250_000] for k, v in columns.items()})
 

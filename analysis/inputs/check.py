@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_FILES_PER_DATASET = 20
-MANY_FILES = 200  # from here on processes pay for their start: parsing headers holds the GIL
+MANY_FILES = 2000  # from here on processes pay for their start: parsing headers holds the GIL
 MOST_LINES = 20
 
 Reports = Mapping[str, Sequence[FileReport]]  # by data set

@@ -11,15 +11,17 @@ opening one costs as much as reading 100 000 rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import uproot
+
+from analysis.inputs.plain_tree import PlainTree, plain_file
 
 TREES = ("TTree", "TNtuple", "TNtupleD")
 RNTUPLE = "RNTuple"
@@ -60,23 +62,37 @@ class File(Protocol):
 
 
 class _Tree:
-    def __init__(self, tree: Any) -> None:
-        self.tree = tree
-        self.n_entries = int(tree.num_entries)
-        self.names: Sequence[str] = tree.keys(recursive=False)
-        self.first = {b.name: b for b in reversed(tree.branches)}
+    """Plain numbers are read directly (plain_tree.py), anything else by uproot when it is asked."""
+
+    def __init__(self, tree: Callable[[], Any], plain: PlainTree | None) -> None:
+        self._open, self.plain = tree, plain
+        self.n_entries = plain.n_entries if plain else int(self.tree.num_entries)
+        self.names: Sequence[str] = plain.names if plain else self.tree.keys(recursive=False)
+
+    @cached_property
+    def tree(self) -> Any:
+        return self._open()
+
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        return {b.name: b for b in reversed(self.tree.branches)}
 
     def branch(self, name: str) -> Any:
         return self.first[name] if name in self.first else self.tree[name]  # a branch has a length
 
     def problem(self, name: str) -> str | None:
-        branch = self.branch(name)
-        if not _is_number(branch.interpretation):
-            return f"branch {name!r} is {branch.typename}, expected one number"
-        if branch.num_entries != self.n_entries:  # a plan of rows that are not there
-            counts = f"{branch.num_entries} entries, the tree {self.n_entries}"
+        plain = self.plain.branches.get(name) if self.plain else None
+        if plain is None:
+            branch = self.branch(name)
+            if not _is_number(branch.interpretation):
+                return f"branch {name!r} is {branch.typename}, expected one number"
+            n = branch.num_entries
+        else:
+            n = plain.n_entries
+        if n != self.n_entries:  # a plan of rows that are not there
+            counts = f"{n} entries, the tree {self.n_entries}"
             return f"is damaged: branch {name!r} has {counts}; copy or make it again"
-        return self._twins(name)
+        return None if plain else self._twins(name)
 
     def _twins(self, name: str) -> str | None:
         """basf2 writes a variable that is listed twice twice; only other content is a problem."""
@@ -90,11 +106,15 @@ class _Tree:
         return f"has {len(twins)} branches {name!r} with different content; rename one of them"
 
     def read(self, name: str, start: int, stop: int) -> Array:
+        if self.plain and name in self.plain.branches:
+            return self.plain.read(name, start, stop)
         values: Array = self.branch(name).array(entry_start=start, entry_stop=stop, library="np")
         return values
 
     def borders(self, names: Sequence[str]) -> Array:
         wanted = set(names)
+        if self.plain and wanted <= set(self.plain.branches):
+            return self.plain.borders(names)
         return np.asarray(self.tree.common_entry_offsets(filter_name=lambda n: n in wanted))
 
     def types(self) -> dict[str, Any]:
@@ -203,20 +223,33 @@ def _numpy_type(kind: Any) -> Any:
 
 
 class _RootFile:
-    def __init__(self, opened: Any) -> None:
-        self.opened = opened
-        # not recursive into trees; the newest cycle of a name
-        self.content = opened.classnames(recursive=True, cycle=False)
+    """Listed by its own keys where that is enough, else by uproot, which is then opened."""
+
+    def __init__(self, file: str, stack: ExitStack) -> None:
+        self.path, self.stack = file, stack
+        self.plain = plain_file(file)
+        if self.plain is not None:
+            self.content = {name: key.classname for name, key in self.plain.keys.items()}
+            self.uuid = self.plain.uuid
+        else:
+            # not recursive into trees; the newest cycle of a name
+            self.content = self.opened.classnames(recursive=True, cycle=False)
+            self.uuid = str(self.opened.file.uuid)
         self.tables = {
             n: RNTUPLE if RNTUPLE in c else "TTree"
             for n, c in self.content.items()
             if c in TREES or c.endswith(RNTUPLE)
         }
-        self.uuid = str(opened.file.uuid)
+
+    @cached_property
+    def opened(self) -> Any:
+        return self.stack.enter_context(_open_root(self.path))
 
     def table(self, name: str) -> Table:
-        found = self.opened[name]
-        return _RNTuple(found) if self.tables[name] == RNTUPLE else _Tree(found)
+        if self.tables[name] == RNTUPLE:
+            return _RNTuple(self.opened[name])
+        plain = self.plain.tree(name) if self.plain is not None else None
+        return _Tree(lambda: self.opened[name], plain)
 
 
 class _ParquetFile:
@@ -252,8 +285,8 @@ def open_file(file: str) -> Iterator[File]:
         with pq.ParquetFile(file) as opened:
             yield _ParquetFile(opened)
     else:
-        with _open_root(file) as root:
-            yield _RootFile(root)
+        with ExitStack() as stack:
+            yield _RootFile(file, stack)
 
 
 def _open_root(file: str) -> Any:
@@ -270,5 +303,9 @@ def open_table(file: str, name: str, identity: str) -> Table:  # noqa: ARG001
         import pyarrow.parquet as pq
 
         return _Parquet(pq.ParquetFile(Path(file), memory_map=False))
+    plain = plain_file(file)
+    tree = plain.tree(name) if plain is not None else None
+    if tree is not None:
+        return _Tree(lambda: _open_root(file)[name], tree)
     found = _open_root(file)[name]
-    return _RNTuple(found) if type(found).__name__.endswith(RNTUPLE) else _Tree(found)
+    return _RNTuple(found) if type(found).__name__.endswith(RNTUPLE) else _Tree(lambda: found, None)

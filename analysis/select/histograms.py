@@ -90,6 +90,12 @@ def added(left: Histograms, right: Histograms) -> Histograms:
     return {name: left[name] + right[name] for name in left}
 
 
+def add_to(total: Histograms, more: Histograms) -> None:
+    """Add a set to another in place, quantity by quantity."""
+    for name, filled in more.items():
+        total[name] += filled
+
+
 def save_json(path: Path, histograms: Mapping[str, Histograms]) -> None:
     """uhi JSON: data set -> quantity -> histogram."""
     plain = {ds: dict(quantities) for ds, quantities in histograms.items()}

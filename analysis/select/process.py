@@ -71,7 +71,8 @@ def processed_chunks(
     if unwritten:  # no loss of events that --allow-lost might accept
         msg = f"cannot write to {run.path}: {unwritten[0]}; make room and run again"
         raise SelectionError(msg)
-    results |= {s: (f["histograms"], f["counts"]) for s, f in out.items() if "error" not in f}
+    made = {shard: found["made"] for shard, found in out.items() if "made" in found}
+    results |= {shard: (found.histograms, found.counts) for shard, found in made.items()}
     unopened = {"error": "the data cannot be read; copy or make the file again"}
     gone = [s for chunk in missing for s in chunk.shards.values() if s not in results]
     return results, {shard: out.get(shard, unopened)["error"] for shard in gone}

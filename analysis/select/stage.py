@@ -29,7 +29,7 @@ from analysis.select.accounting import (
 )
 from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.events import ChunkCounts
-from analysis.select.histograms import added, empty_histograms, save_json, save_root
+from analysis.select.histograms import add_to, empty_histograms, save_json, save_root
 from analysis.select.index import Selection, load_selection, save_inputs, save_selection
 from analysis.select.process import Result, processed_chunks
 from analysis.select.selected import selected_findings
@@ -132,7 +132,7 @@ def _write_results(
         norm = ds.constant_weight * ds.scale / (1 - lost.get(ds.name, 0.0))
         total = empty_histograms(search)
         for shard, (filled, counted) in done.get(ds.name, ()):
-            total = added(total, filled)
+            add_to(total, filled)
             before = everything.get(ds.name)
             everything[ds.name] = counted if before is None else before + counted
             parts.append(Part(ds.sample, shard, ds.mass_gev, norm))
