@@ -36,6 +36,7 @@ def punzi(monkeypatch, capsys, folder, *words):
 QUICK = [
     "--set=training.bce.epochs=2",
     "--set=training.punzi.epochs=3",
+    "--set=training.punzi.refine=2",
     "--set=training.folds=2",
     "--set=training.bce_equal_budget=false",
     "--set=windows.min_events=50",

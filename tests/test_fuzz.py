@@ -37,7 +37,7 @@ from selection.errors import UserError
 from selection.search import SearchError
 from tests.dimuon import SEARCH
 
-N_FLIPS, N_CUTS, N_SELECTIONS = 150, 250, 30  # flips: of the structure, and again of the numbers
+N_FLIPS, N_CUTS, N_SELECTIONS = 100, 150, 20  # flips: of the structure, and again of the numbers
 N_ROWS = 200
 CONFIG = """\
 luminosity_inv_fb: 50

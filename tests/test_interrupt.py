@@ -13,6 +13,7 @@ QUICK = [
     "--networks=2",
     "--set=training.bce.epochs=2",
     "--set=training.punzi.epochs=3",
+    "--set=training.punzi.refine=2",
     "--set=training.folds=2",
     "--set=training.bce_equal_budget=false",
     "--set=windows.min_events=50",

@@ -504,6 +504,7 @@ def test_a_number_that_means_missing_is_no_value(own_inputs, capsys):
 def test_a_trained_mass_with_few_events_is_left_out_of_the_training(own_inputs, capsys):
     edit("signal_3.root", lambda c: {k: v[:40] for k, v in c.items()})(own_inputs)
     quick = ["--set=training.bce.epochs=1", "--set=training.punzi.epochs=1"]
+    quick += ["--set=training.punzi.refine=1"]
     quick += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
     assert punzi(own_inputs, "evaluate", "-r", "few", *quick) == 0
     assert "3 GeV has " in (text := capsys.readouterr().err)
@@ -526,6 +527,7 @@ def test_an_option_is_named_and_not_a_line_of_the_file(own_inputs, capsys):
 
 def test_a_sample_that_the_networks_have_seen_confirms_nothing(own_inputs, capsys):
     quick = ["--set=training.bce.epochs=1", "--set=training.punzi.epochs=1"]
+    quick += ["--set=training.punzi.refine=1"]
     quick += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
     assert punzi(own_inputs, "evaluate", "-r", "seen", *quick) == 0
     for path in own_inputs.glob("*_*.root"):  # new files, the same events

@@ -41,7 +41,7 @@ def small(text):
             if isinstance(sample["masses_gev"], dict):
                 sample["masses_gev"] = {"first": 1.0, "last": 6.0, "step": 0.5}
         else:
-            sample["simulate"]["n_generated"] = 40_000
+            sample["simulate"]["n_generated"] = 20_000
             sample["simulate"].pop("max_rows", None)
     training = config.setdefault("settings", {}).setdefault("training", {})
     training |= {"bce": {"epochs": 30}, "punzi": {"epochs": 100, "refine": 20}, "folds": 2}

@@ -102,7 +102,7 @@ def plain_file(file: str) -> PlainFile | None:
         keys, uuid = directory(opened)
     except NOT_HERE:
         return None
-    folders = any(key.classname.startswith("TDirectory") for key in keys.values())
+    folders = any(k.classname.startswith("TDirectory") or "/" in k.name for k in keys.values())
     return None if folders else PlainFile(opened, keys, uuid)
 
 

@@ -22,7 +22,7 @@ from simulation.write import write_sample
 
 ONE = Execution(executor="iterative")
 QUICK = [
-    "training.bce.epochs=6", "training.punzi.epochs=6", "training.bce.learning_rate=0.05",
+    "training.bce.epochs=6", "training.punzi.epochs=6", "training.punzi.refine=2", "training.bce.learning_rate=0.05",
     "windows.min_events=20", "training.folds=2", "training.bce_equal_budget=false",
 ]  # fmt: skip
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

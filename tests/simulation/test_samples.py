@@ -9,7 +9,7 @@ from simulation.grid import Shape, adapted_strata
 from simulation.recipe import Recipe, SimulationError, recipe_from
 from simulation.samples import simulate
 
-BACKGROUNDS = {"taupair": 100_000, "mumugamma": 60_000, "eemumu": 200_000}
+BACKGROUNDS = {"taupair": 60_000, "mumugamma": 40_000, "eemumu": 120_000}
 
 
 def n_eff(w):

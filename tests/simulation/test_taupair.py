@@ -75,7 +75,7 @@ def observables(plus, minus):
     return np.vstack([features.T, recoil(pair, SUPERKEKB).mass2])
 
 
-def ours(*, pions, spins, n=120_000):
+def ours(*, pions, spins, n=40_000):
     rng = np.random.default_rng(5)
     s = SUPERKEKB.sqrt_s_gev**2
     pairs = np.array([visible_pair(rng, s, pions, pions, spins) for _ in range(n)])

@@ -43,6 +43,7 @@ def test_all_events_of_a_sample_are_its_two_splits_together(evaluated, tmp_path)
     """eps N = eps_train 0.8 N + eps_held_out 0.2 N for the same cut, and the same for B."""
     _, config, sets, simulated = evaluated
     quick = ["networks=2", "folds=1", "bce_equal_budget=false", "bce.epochs=8", "punzi.epochs=8"]
+    quick += ["punzi.refine=2"]
     config = load(config_of(evaluated), [f"training.{word}" for word in quick])
     with open_run(tmp_path / "single") as run:
         shutil.copy(evaluated[0].windows, run.windows)

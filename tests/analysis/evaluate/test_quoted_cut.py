@@ -15,6 +15,7 @@ from models.evaluation.comparison import BCE_SINGLE, PUNZI_SINGLE, of_curve
 from models.trained import load_model
 
 QUICK = ["--set=training.bce.epochs=2", "--set=training.punzi.epochs=3", "--networks=2"]
+QUICK += ["--set=training.punzi.refine=2"]
 QUICK += ["--set=training.folds=2", "--set=training.bce_equal_budget=false"]
 
 

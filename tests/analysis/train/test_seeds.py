@@ -132,7 +132,7 @@ def test_the_same_trainings_make_other_networks_and_the_evaluation_notices(avera
 def test_seeds_count_on_from_network_to_network(evaluated, tmp_path):
     """Two networks of two seeds: the second has the third and fourth."""
     case = regrouped(evaluated, tmp_path, seeds=2, networks=2)
-    short = ("training.bce.epochs=1", "training.punzi.epochs=1")
+    short = ("training.bce.epochs=1", "training.punzi.epochs=1", "training.punzi.refine=1")
     changes = (*QUICK, *short, "training.seeds=2", "training.networks=2")
     config = load(evaluated[0].path.parent / "datasets.yaml", changes)
     case.config = config

@@ -413,7 +413,7 @@ def test_the_module_for_basf2_finds_the_same_folds(n_folds, monkeypatch):
 
 BCE, PUNZI = DEFAULT.stages
 SETTINGS = TrainingSettings(
-    stages=(replace(BCE, epochs=3, batch_size=256), replace(PUNZI, epochs=5))
+    stages=(replace(BCE, epochs=3, batch_size=256), replace(PUNZI, epochs=5, refine=3))
 )
 EQUAL = with_equal_budget(SETTINGS)
 

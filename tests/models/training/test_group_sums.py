@@ -201,7 +201,7 @@ def test_processes_that_hold_a_share_of_the_events_each_give_the_gradient_of_all
             )
         )  # fmt: skip
     assert sum(len(share.weight) for share in shares) == len(data)
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         jobs = [
             pool.submit(fused_sums, theta, network, share, "score", gradient=True)
             for share in shares
