@@ -67,10 +67,12 @@ def test_a_model_is_the_networks_of_its_folds_in_their_order(evaluated):
 
 
 def test_the_punzi_net_begins_as_the_bce_net_of_its_number(evaluated):
-    """The last row of the first stage and the first of the second are of the same network."""
+    """The last row of the first stage and the first of the second are of the same network.
+
+    The floor of the valley may be found before all iterations of the end are used.
+    """
     run, config, _, simulated = evaluated
     (bce_stage, punzi_stage) = config.settings.training_settings().stages
-    epochs = [bce_stage.rows, punzi_stage.rows]
     for i, k in product((0, 1), FOLDS):
         about = load_history(run, i, k)
         assert about["stages"] == ["bce", "punzi"]
@@ -79,6 +81,8 @@ def test_the_punzi_net_begins_as_the_bce_net_of_its_number(evaluated):
         x = simulated.table.features[:100]
         assert not np.array_equal(bce.score(x), punzi.score(x))
         rows = about["history"]
+        epochs = [bce_stage.rows, rows["stage"].count(1) - 1]
+        assert punzi_stage.epochs < epochs[1] <= punzi_stage.rows
         assert rows["stage"] == [0] * (epochs[0] + 1) + [1] * (epochs[1] + 1)
         assert rows["epoch"] == [*range(epochs[0] + 1), *range(epochs[1] + 1)]
         refined = epochs[0] + 1 + punzi_stage.epochs  # no rate from here on
