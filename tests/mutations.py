@@ -137,6 +137,10 @@ EQUIVALENT = {
      "fit = Minuit(UnbinnedNLL(inside, density), m0=m2, s1=scale, q=0.7, beta=1.0, flat=start)",
      "fit = Minuit(UnbinnedNLL(inside, density), m0=m2, s1=scale, q=0.7, beta=2.0, flat=start)"):
     "where a fit begins; it ends in the same minimum",
+    ("selection/kernel.py",
+     "name = hashlib.blake2b(source.encode(), digest_size=12).hexdigest()",
+     "name = hashlib.blake2b(source.encode(), digest_size=13).hexdigest()"):
+    "a longer name of a file in the cache",
     ("models/evaluation/baselines.py", '"tree_method": "hist",', ""): "XGBoost's own default",
     ("models/evaluation/baselines.py", '"verbosity": 0,', ""): "words on the terminal",
     ("models/training/ensemble.py",
