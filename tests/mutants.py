@@ -56,6 +56,7 @@ PARTS = (
     "tests",
     "docs",
     "benchmarks",
+    "examples",
 )
 NOTES = Path(tempfile.gettempdir()) / "punzi-mutants"
 LIBRARIES = (

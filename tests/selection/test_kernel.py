@@ -356,10 +356,10 @@ def test_integers_and_mixed_precision_are_numbers():
 
 def test_an_event_with_a_feature_that_is_no_number_is_invalid():
     columns = random_columns(2)
-    columns["x"][4] = np.nan
-    assert np.flatnonzero(
-        event_quantities(definition(["x", "y"]), columns, SUPERKEKB).code == 0
-    ).tolist() == [4]
+    columns["x"][4], columns["y"][7] = np.nan, np.inf  # the first, and the last of two
+    found = event_quantities(definition(["x", "y"]), columns, SUPERKEKB)
+    assert np.flatnonzero(found.code == 0).tolist() == [4, 7]
+    columns["y"][7] = 1.0
     assert (event_quantities(definition(["y"]), columns, SUPERKEKB).code != 0).all()
 
 
