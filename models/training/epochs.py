@@ -25,12 +25,14 @@ from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.training.batches import (
     Deal,
+    Room,
     random_batches,
-    random_order,
+    room_for,
     shuffled_in_groups,
     stratified_batches,
 )
 from models.training.bce_epoch import bce_rows, bce_weights, eager_bce_losses, fused_bce_epoch
+from models.training.deal import random_order
 from models.training.group_sums import Map, SumsBy, group_sums, is_fusible
 from models.training.losses import Loss, loss_of
 from models.training.punzi_epoch import fused_punzi_epoch
@@ -126,13 +128,18 @@ class Epochs:
     def _deal(self, stage: Stage, seed: tuple[int, ...]) -> Deal:
         size = stage.batch_size or len(self.data)
         if stage.batching == "random":
-            return random_batches(self.data, size, seed)
+            return random_batches(self.data, size, seed, self.room)
         return stratified_batches(self.shuffled, size, seed)
 
     @cached_property
     def shuffled(self) -> TrainingSet:
         """The events in random order inside their groups, for stratified batches."""
         return shuffled_in_groups(self.data, (self.seed, SHUFFLE))
+
+    @cached_property
+    def room(self) -> Room:
+        """Where the random batches of every epoch lie."""
+        return room_for(self.data)
 
     @cached_property
     def bce_weight(self) -> npt.NDArray[np.float32]:

@@ -16,10 +16,10 @@ import torch
 from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.training import loop
-from models.training.batches import random_order
 from models.training.bce_epoch import bce_weights, eager_bce_losses
 from models.training.checkpoint import load_checkpoint
 from models.training.checks import failures
+from models.training.deal import random_order
 from models.training.group_sums import group_sums
 from models.training.loop import TrainingDiverged, train_network
 from models.training.losses import LOSSES, Loss, bce_loss, punzi_loss
