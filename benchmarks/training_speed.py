@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from models.network import PunziNet
 from models.sensitivity import PunziFormula
+from models.training.adam import memory_of
 from models.training.batches import (
     random_batches,
     room_for,
@@ -58,8 +59,9 @@ TURN_SECONDS = 0.5
 TANH_PER_EVENT = 13  # 8 + 4 neurons; sigmoid counted as a tanh
 FMA_PER_EVENT, FMA_PER_FEATURE = 108, 16  # 172 with four features: 68 forward, 104 backward
 FEATURE_NUMBERS = (4, 8, 16)
-TARGETS = {"Punzi mono": 25, "Punzi 1e5": 18, "random 1e5": 10, "BCE 2048": 7}
-EAGER = {"random 1e5": "Punzi 1e5"}  # eager's batches are random, and dealt before the clock starts
+TARGETS = {"Punzi mono": 25, "Punzi 1e5": 18, "random 1e5": 10, "Adam 1e5": 18, "BCE 2048": 7}
+# eager's batches are random, dealt before the clock starts, and its steps are plain
+EAGER = {"random 1e5": "Punzi 1e5", "Adam 1e5": "Punzi 1e5"}
 
 
 def synthetic_events(n: int) -> TrainingSet:
@@ -192,7 +194,16 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
     n = len(data)
     nets = {
         name: fresh(data)
-        for name in ("mono", "mono eager", "1e5", "random", "1e5 eager", "bce", "bce eager")
+        for name in (
+            "mono",
+            "mono eager",
+            "1e5",
+            "random",
+            "adam",
+            "1e5 eager",
+            "bce",
+            "bce eager",
+        )
     }
     sgd = {
         name: torch.optim.SGD(net.parameters(), lr=1e-4, foreach=True) for name, net in nets.items()
@@ -208,6 +219,7 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
         for rows in np.array_split(order, n_batches)
     ]
     shuffled, room = shuffled_in_groups(data, (1,)), room_for(data)
+    memory = memory_of(torch.optim.Adam(nets["adam"].parameters()), nets["adam"])
     rows, weight = bce_rows(data, nets["bce"]), torch.from_numpy(bce_weights(data))
     target = torch.from_numpy(np.repeat(data.target, np.diff(data.group_start)))
 
@@ -235,6 +247,16 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
             threads=threads,
         )
 
+    def fused_adam() -> None:
+        fused_punzi_epoch(
+            nets["adam"],
+            stratified_batches(shuffled, 100_000, (1,)),
+            lambda sums: LOSS.slopes(sums, data),
+            learning_rate=1e-4,
+            threads=threads,
+            adam=memory,
+        )
+
     def eager_batches() -> None:
         for features, part in fixed:
             eager_step(nets["1e5 eager"], features, part, sgd["1e5 eager"])
@@ -259,6 +281,7 @@ def contenders(data: TrainingSet, over: Map, threads: int) -> dict[str, Callable
         "Punzi mono, eager": lambda: eager_step(nets["mono eager"], x, matrix, sgd["mono eager"]),
         "Punzi 1e5": fused_batches,
         "random 1e5": fused_random,
+        "Adam 1e5": fused_adam,
         "Punzi 1e5, eager": eager_batches,
         "BCE 2048": fused_bce,
         "BCE 2048, eager": eager_bce,

@@ -398,7 +398,7 @@ def test_a_mass_without_events_is_noted_and_changes_nothing_for_the_others(toy_t
 
 
 def test_masses_missing_in_batches_are_left_out_of_them_and_said(toy_sets):
-    sets = toy_sets(n_signal=4)
+    sets = toy_sets(n_signal=8)
     stage = replace(RANDOM, batch_size=300, epochs=1, learning_rate=1e-6)
     result = train_network(*sets, TrainingSettings(stages=(stage,)), seed=1)
     assert any("batches: left out of them" in note for note in result.notes)
