@@ -2,7 +2,7 @@
 
     whole          L(S) of all events: the loss that is reported
     of_batches     L(scale * S_batch) of one batch after the other, for any optimiser
-    compiled       one epoch of gradient descent, steps and all, in compiled code
+    compiled       one epoch, steps and all, in compiled code
 
 S are group sums of what the loss asks for. Random batches of the weighted BCE are small and have no
 groups: bce_epoch.py.
@@ -23,14 +23,17 @@ from torch import Tensor
 
 from models.network import PunziNet
 from models.sensitivity import PunziFormula
+from models.training.adam import give_back, memory_of
 from models.training.batches import (
     Deal,
+    Room,
     random_batches,
-    random_order,
+    room_for,
     shuffled_in_groups,
     stratified_batches,
 )
 from models.training.bce_epoch import bce_rows, bce_weights, eager_bce_losses, fused_bce_epoch
+from models.training.deal import random_order
 from models.training.group_sums import Map, SumsBy, group_sums, is_fusible
 from models.training.losses import Loss, loss_of
 from models.training.punzi_epoch import fused_punzi_epoch
@@ -92,47 +95,73 @@ class Epochs:
             yield loss.of(sums * torch.from_numpy(batch.scale), self.data)
 
     def compiled(
-        self, network: PunziNet, stage: Stage, left_out: npt.NDArray[np.int64]
+        self,
+        network: PunziNet,
+        stage: Stage,
+        optimizer: torch.optim.Optimizer,
+        left_out: npt.NDArray[np.int64],
     ) -> CompiledEpoch | None:
         """One epoch of a stage in compiled code; None where only the general way is open."""
         size, loss = stage.batch_size, self.loss(stage)
-        if self.sums_by == "torch" or not is_fusible(network) or stage.optimizer != "sgd":
+        if self.sums_by == "torch" or not is_fusible(network) or size is None:
             return None
-        if loss.is_weighted_bce and stage.batching == "random" and size is not None:
-            rows = bce_rows(self.data, network)
+        if loss.is_weighted_bce and stage.batching == "random" and stage.optimizer == "sgd":
+            return self._by_events(network, stage, size)
+        if loss.quantity == "score":
+            return self._by_groups(network, stage, optimizer, left_out)
+        return None
 
-            wanted = stage.plateau_on == "epoch_mean"
+    def _by_events(self, network: PunziNet, stage: Stage, size: int) -> CompiledEpoch:
+        rows, wanted = bce_rows(self.data, network), stage.plateau_on == "epoch_mean"
 
-            def by_events(seed: tuple[int, ...], rate: float) -> float:
-                order = random_order(len(self.data), seed)
-                return fused_bce_epoch(
-                    network, rows, order, batch_size=size, learning_rate=rate, wants_loss=wanted
-                )
+        def epoch(seed: tuple[int, ...], rate: float) -> float:
+            order = random_order(len(self.data), seed)
+            return fused_bce_epoch(
+                network, rows, order, batch_size=size, learning_rate=rate, wants_loss=wanted
+            )
 
-            return by_events
+        return epoch
+
+    def _by_groups(
+        self,
+        network: PunziNet,
+        stage: Stage,
+        optimizer: torch.optim.Optimizer,
+        left_out: npt.NDArray[np.int64],
+    ) -> CompiledEpoch:
+        loss = self.loss(stage)
 
         def slopes(sums: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
             left_out[:] += sums[: self.data.n_masses] <= 0
             return loss.slopes(sums, self.data)
 
-        def by_groups(seed: tuple[int, ...], rate: float) -> float:
+        def epoch(seed: tuple[int, ...], rate: float) -> float:
             deal = self._deal(stage, seed)
-            return fused_punzi_epoch(
-                network, deal, slopes, learning_rate=rate, threads=self.threads
+            adam = memory_of(optimizer, network) if stage.optimizer == "adam" else None
+            mean = fused_punzi_epoch(
+                network, deal, slopes, learning_rate=rate, threads=self.threads, adam=adam
             )
+            if adam is not None:
+                give_back(adam, optimizer, network)
+            return mean
 
-        return by_groups if loss.quantity == "score" and size is not None else None
+        return epoch
 
     def _deal(self, stage: Stage, seed: tuple[int, ...]) -> Deal:
         size = stage.batch_size or len(self.data)
         if stage.batching == "random":
-            return random_batches(self.data, size, seed)
+            return random_batches(self.data, size, seed, self.room)
         return stratified_batches(self.shuffled, size, seed)
 
     @cached_property
     def shuffled(self) -> TrainingSet:
         """The events in random order inside their groups, for stratified batches."""
         return shuffled_in_groups(self.data, (self.seed, SHUFFLE))
+
+    @cached_property
+    def room(self) -> Room:
+        """Where the random batches of every epoch lie."""
+        return room_for(self.data)
 
     @cached_property
     def bce_weight(self) -> npt.NDArray[np.float32]:

@@ -135,7 +135,7 @@ def _train(
     stages = epochs.settings.stages
     while state.stage < len(stages):
         stage = stages[state.stage]
-        compiled = epochs.compiled(state.network, stage, state.left_out)
+        compiled = epochs.compiled(state.network, stage, state.optimizer, state.left_out)
         begun, first = time.monotonic(), state.epoch
         while state.epoch <= stage.epochs:
             _epoch(state, epochs, validation, compiled)

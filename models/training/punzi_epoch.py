@@ -1,11 +1,12 @@
-"""One epoch of Punzi-loss in batches by gradient descent, as fast as one sweep over all events.
+"""One epoch of Punzi-loss in batches, as fast as one sweep over all events.
 
     theta <- theta - r dL/dtheta,  L = loss of scale_k * S_k(theta),  batch k after batch k - 1
+    or the step of Adam (adam.py)
 
 A batch of 1e5 events takes a millisecond, waking a thread for it a third of one, and a step of
 torch's autograd and optimiser as much. Helpers are therefore woken once per epoch and stay in
 compiled code, where they wait for the next batch (`share_batches` in kernels.py); loss and step are
-closed forms. Any other network or optimiser goes the general way (epochs.py).
+closed forms. Any other network goes the general way (epochs.py).
 A group is summed by one thread: threads share the work of many groups, not of one large one.
 """
 
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.network import PunziNet
+from models.training.adam import AdamMemory
 from models.training.batches import Deal
 from models.training.group_sums import packed, padded_widths, put_back, scaling_rows
 from models.training.kernels import share_batches
@@ -27,9 +29,15 @@ STOP = np.iinfo(np.int64).max
 
 
 def fused_punzi_epoch(
-    network: PunziNet, deal: Deal, slopes: Slopes, *, learning_rate: float, threads: int
+    network: PunziNet,
+    deal: Deal,
+    slopes: Slopes,
+    *,
+    learning_rate: float,
+    threads: int,
+    adam: AdamMemory | None = None,
 ) -> float:
-    """SGD over all batches of the deal; changes the weights of a fusible network.
+    """Steps over all batches of the deal, of Adam or plain; changes weights (and Adam's memory).
 
     slopes: scaled group sums (n_groups,) -> L and dL/dS. Returns the mean loss of the batches, each
     before its step; one that is not finite ends the epoch with the weights it was found at.
@@ -50,7 +58,11 @@ def fused_punzi_epoch(
             share_batches(events, rows, (batch, batch + 1), True, *place)
             value, by_sums = slopes(out[:, 0] * scale)
             with np.errstate(over="ignore", invalid="ignore"):
-                new = (theta - learning_rate * ((by_sums * scale) @ out[:, 1:])).astype(np.float32)
+                gradient = (by_sums * scale) @ out[:, 1:]
+                if adam is None:
+                    new = (theta - learning_rate * gradient).astype(np.float32)
+                else:
+                    new = adam.moved(theta, gradient, learning_rate)
             if not np.isfinite(new).all():  # the clamps of the next batch would make numbers of nan
                 value = np.nan
             if not np.isfinite(value):

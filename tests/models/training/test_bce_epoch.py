@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from models.network import PunziNet
-from models.training.batches import random_order
 from models.training.bce_epoch import bce_rows, bce_weights, eager_bce_losses, fused_bce_epoch
+from models.training.deal import random_order
 
 
 @pytest.mark.parametrize("hidden", [(8, 4), (5, 3)])

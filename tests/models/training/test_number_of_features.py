@@ -10,11 +10,11 @@ from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.training.batches import (
     random_batches,
-    random_order,
     shuffled_in_groups,
     stratified_batches,
 )
 from models.training.bce_epoch import bce_rows, bce_weights, eager_bce_losses, fused_bce_epoch
+from models.training.deal import random_order
 from models.training.group_sums import fused_sums, group_sums, packed, unpacked
 from models.training.losses import punzi_loss
 from models.training.punzi_epoch import fused_punzi_epoch

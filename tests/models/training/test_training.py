@@ -16,10 +16,10 @@ import torch
 from models.network import PunziNet
 from models.sensitivity import PunziFormula
 from models.training import loop
-from models.training.batches import random_order
 from models.training.bce_epoch import bce_weights, eager_bce_losses
 from models.training.checkpoint import load_checkpoint
 from models.training.checks import failures
+from models.training.deal import random_order
 from models.training.group_sums import group_sums
 from models.training.loop import TrainingDiverged, train_network
 from models.training.losses import LOSSES, Loss, bce_loss, punzi_loss
@@ -398,7 +398,7 @@ def test_a_mass_without_events_is_noted_and_changes_nothing_for_the_others(toy_t
 
 
 def test_masses_missing_in_batches_are_left_out_of_them_and_said(toy_sets):
-    sets = toy_sets(n_signal=4)
+    sets = toy_sets(n_signal=8)
     stage = replace(RANDOM, batch_size=300, epochs=1, learning_rate=1e-6)
     result = train_network(*sets, TrainingSettings(stages=(stage,)), seed=1)
     assert any("batches: left out of them" in note for note in result.notes)
