@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import ScalarFormatter
 
+from plots.axes import Given, given_panels, letters
 from selection.whole_files import replacing
 
 COLUMN_IN = 3.4
@@ -148,10 +149,15 @@ def sample_colours(samples: Iterable[str]) -> dict[str, str]:
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Runs a drawing function in our style, without touching the reader's matplotlib settings."""
+    """Runs a drawing function in our style, without touching the reader's matplotlib settings.
+
+    Where the reader gives `axes`, the settings are the reader's.
+    """
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs.get("axes") is not None:
+            return draw(*args, **kwargs)
         with mpl.rc_context(STYLE):
             return draw(*args, **kwargs)
 
@@ -166,14 +172,16 @@ def panels(
     height_in: float = 2.6,
     heights: Sequence[float] | None = None,
     share_x: bool = True,
+    axes: Given = None,
 ) -> tuple[Figure, Any]:
-    """A figure with a (n_rows, n_columns) array of axes, outside pyplot."""
+    """A figure with a (n_rows, n_columns) array of axes, outside pyplot; or `axes` and theirs."""
+    if axes is not None:
+        return given_panels(axes, n_rows, n_columns, share_x=share_x)
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    axes = figure.subplots(
+    return figure, figure.subplots(
         n_rows, n_columns, sharex="col" if share_x else "none", squeeze=False,
         height_ratios=heights,
     )  # fmt: skip
-    return figure, axes
 
 
 def put_label(ax: Axes, label: Label) -> None:
@@ -183,8 +191,10 @@ def put_label(ax: Axes, label: Label) -> None:
         right.append(rf"{label.luminosity_inv_fb:g} fb$^{{-1}}$")
     if label.sqrt_s_gev is not None:
         right.append(f"√s = {label.sqrt_s_gev:.4g} GeV")  # the font has no large root sign
+    small = letters(6.6)
     mplhep.label.exp_label(
-        exp=label.experiment, text=label.text, loc=0, ax=ax, fontsize=(8, 6.6, 6.6, 6.6),
+        exp=label.experiment, text=label.text, loc=0, ax=ax,
+        fontsize=(letters(8), small, small, small),
         rlabel=", ".join(right), data=True, scilocator_adjust=False,
     )  # fmt: skip
 
