@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from plots.axes import Given, legend_beside
+from plots.look import PAGE_IN
 from plots.spectrum import SIGNAL_LINES
 from plots.style import (
     OUR_LEGEND,
-    PAGE_IN,
     PROCESS_TEXT,
     Label,
     Legend,
@@ -78,7 +78,7 @@ def _populated(histograms: Mapping[str, hist.Hist]) -> tuple[float, float]:
 
 def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist], legend: Legend) -> None:
     filled = [name for name in histograms if name in legend.samples or name in PROCESS_TEXT]
-    colours = sample_colours(filled)
+    colours = sample_colours(filled, legend)
     signal = 0
     for name, h in histograms.items():
         total = float(h.values().sum())

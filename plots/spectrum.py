@@ -133,7 +133,7 @@ def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist], legend: Legend) -> hi
         raise ValueError(msg)
     edges = next(iter(backgrounds.values())).axes[0].edges
     floor = np.zeros(len(edges) - 1)
-    colours = sample_colours(backgrounds)
+    colours = sample_colours(backgrounds, legend)
     for name, h in backgrounds.items():
         top = floor + h.values()
         ax.stairs(

@@ -37,6 +37,7 @@ from analysis.terminal.console import progress
 from analysis.terminal.interrupts import process_pool
 from analysis.train.stage import SimulatedEvents
 from models.results import to_json
+from plots.look import dressed, look_of
 from plots.style import in_style, plain_numbers, save
 from selection.errors import UserError
 
@@ -70,15 +71,17 @@ def draw_figures(
     warning = warning_of(run, network=results.network)
     listed: list[dict[str, Any]] = []
     saved: list[Future[tuple[Path, ...]]] = []
-    with _pool(workers) as pool, progress("plot", EXPECTED) as advance:
+    look = look_of(plots.style, plots.font, plots.width_in)
+    files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
+    with _pool(workers) as pool, progress("plot", EXPECTED) as advance, dressed(look):
         for drawing in all_drawings(results):
             finished(drawing, warning, dpi=plots.dpi)
             work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
             if pool is None:
-                save(*work, formats=plots.formats, dpi=plots.dpi)
+                save(*work, **files)
                 advance()
             else:
-                saved.append(pool.submit(save, *work, formats=plots.formats, dpi=plots.dpi))
+                saved.append(pool.submit(save, *work, **files))
                 saved[-1].add_done_callback(lambda _: advance())
             listed.append(_listed(run, drawing, plots.formats))
         for future in saved:
@@ -101,16 +104,19 @@ def draw_some(
     done, so that no later settings can make it pass for current.
     """
     results, plots = run_results(run, config, simulated), config.settings.plots
-    found = named_drawings(results, names)
+    look = look_of(plots.style, plots.font, plots.width_in)
+    with dressed(look):
+        found = named_drawings(results, names)
     warning = warning_of(run, network=results.network)
     if run.why_due("plot", _stamp(run, config)):
         run.forget("plot")
     run.plots.mkdir(parents=True, exist_ok=True)
     listed = {about["stem"]: about for about in load_list(run)}
+    files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
     for name, drawing in found.items():
-        finished(drawing, warning, dpi=plots.dpi)
-        stem = run.plots / name
-        save(drawing.figure, stem, drawing.numbers, formats=plots.formats, dpi=plots.dpi)
+        with dressed(look):
+            finished(drawing, warning, dpi=plots.dpi)
+        save(drawing.figure, run.plots / name, drawing.numbers, **files)
         listed[name] = _listed(run, drawing, plots.formats)
     write_json(run.figure_list, list(listed.values()))
     return [run.plots / f"{name}.png" for name in found]

@@ -156,7 +156,8 @@ class RunResults:
         }
         data = [name for name, sample in samples.items() if sample.kind == "data"]
         one = len(data) == 1 and samples[data[0]].label
-        return Legend(texts, texts[data[0]] if one else "Data")
+        colours = self.config.settings.plots.colours
+        return Legend(texts, texts[data[0]] if one else "Data", colours)
 
 
 def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvents) -> RunResults:
