@@ -255,11 +255,18 @@ def plot(
     run: RunOption = "demo",
     workers: WorkersOption = CORES,
     changes: SetOption = None,
+    figures: Annotated[
+        list[str] | None,
+        typer.Option("--figure", help="Draw only this one, such as sigma_min; may be repeated."),
+    ] = None,
 ) -> None:
-    """Draw all figures of a run."""
+    """Draw all figures of a run, or some of them."""
     from analysis import workflow
 
     execution = _execution(Executor.threads, workers, None)
+    if figures:
+        workflow.run_figures(figures, config, run, execution, changes or [])
+        return
     workflow.run_until("plot", config, run, execution, changes or [])
 
 

@@ -105,6 +105,26 @@ def run_until(
                 console.stdout.print(f"  {title}: {run.plots / stem}.png", soft_wrap=True)
 
 
+def run_figures(
+    names: Sequence[str], config_path: Path, name: str, execution: Execution, changes: Sequence[str]
+) -> None:
+    """Single figures, after all stages before; the others are left as they are."""
+    from analysis.terminal.compiling import compiling_said
+
+    with _opened(config_path, name, changes) as inputs, compiling_said():
+        run, config, _ = inputs
+        left: dict[str, Any] = {}
+        for stage, found in chain(inputs, execution):
+            left[stage] = found
+            if stage == "limit":
+                break
+
+        from analysis.figures.draw import draw_some
+
+        for path in draw_some(run, config, left["windows"], names):
+            console.stdout.print(f"figure: {path}", soft_wrap=True, markup=False)
+
+
 def run_batches(config_path: Path, name: str, execution: Execution, changes: Sequence[str]) -> None:
     """The study of batch sizes, beside the trainings of the run."""
     from analysis.train.batch_study import final_losses, study_batches

@@ -28,8 +28,10 @@ from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
 from models.results import DecisionBoundary
+from plots.axes import AxesError, Given, legend_beside, letters
+from plots.look import COLUMN_IN, LOOK
 from plots.spectrum import SIGNAL_LINES
-from plots.style import BLUE, COLUMN_IN, GREY, Label, in_style, panels, put_label
+from plots.style import BLUE, GREY, Label, in_style, panels, put_label
 
 Floats = npt.NDArray[np.float64]
 MARKS = tuple(zip("o^sD", (colour for colour, _ in SIGNAL_LINES), strict=True))
@@ -37,13 +39,16 @@ MARKS = tuple(zip("o^sD", (colour for colour, _ in SIGNAL_LINES), strict=True))
 
 @in_style
 def decision_boundary(
-    record: DecisionBoundary, *, texts: Mapping[str, str], label: Label
+    record: DecisionBoundary, *, texts: Mapping[str, str], label: Label, axes: Given = None
 ) -> Figure:
-    """Points of each mass and where score = cut; texts: feature -> label with its unit."""
+    """Points of each mass and where score = cut; texts: feature -> label with its unit.
+
+    axes: of three free features one with projection="3d".
+    """
     if len(record.free) == 3:
-        return _in_space(record, texts, label)
-    figure, axes = panels(height_in=2.7)
-    ax: Axes = axes[0, 0]
+        return _in_space(record, texts, label, axes)
+    figure, panel = panels(height_in=2.7, axes=axes)
+    ax: Axes = panel[0, 0]
     x = record.grid[0]
     handles: list[Any] = [Line2D([], [], color=GREY, label=f"score = {record.cut:g}")]
     if len(record.free) == 1:
@@ -65,7 +70,7 @@ def decision_boundary(
         handles.append(_mass_handle(label.words.mass(mass), mark, colour))
     ax.set_xlim(x[0], x[-1])
     ax.set_xlabel(texts[record.free[0]])
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    legend_beside(ax, given=axes is not None, handles=handles, ncols=2)
     put_label(ax, replace(label, luminosity_inv_fb=None))
     return figure
 
@@ -74,9 +79,10 @@ def _mass_handle(text: str, mark: str, colour: str) -> Line2D:
     return Line2D([], [], color=colour, marker=mark, linestyle="", label=text)
 
 
-def _in_space(record: DecisionBoundary, texts: Mapping[str, str], label: Label) -> Figure:
-    figure = Figure(figsize=(COLUMN_IN, 3.1))
-    ax: Any = figure.add_axes((0.0, 0.03, 0.93, 0.90), projection="3d", computed_zorder=False)
+def _in_space(
+    record: DecisionBoundary, texts: Mapping[str, str], label: Label, axes: Given
+) -> Figure:
+    figure, ax = _axes_in_space(axes)
     triangles = isosurface(record.grid, record.score, record.cut)
     if len(triangles):
         surface = Poly3DCollection(
@@ -94,9 +100,9 @@ def _in_space(record: DecisionBoundary, texts: Mapping[str, str], label: Label) 
         handles.append(_mass_handle(label.words.mass(mass), mark, colour))
     handles.append(Patch(color=GREY, alpha=0.6, label=f"score = {record.cut:g}"))
     for i, (name, axis) in enumerate(zip(record.free, (ax.xaxis, ax.yaxis, ax.zaxis), strict=True)):
-        axis.set_label_text(texts[name], fontsize=7)
+        axis.set_label_text(texts[name], fontsize=letters(7))
         axis.labelpad = -6
-        ax.tick_params(axis="xyz"[i], pad=-3.5, labelsize=6.5)
+        ax.tick_params(axis="xyz"[i], pad=-3.5, labelsize=letters(6.5))
         axis.set_major_locator(MaxNLocator(5))
         low, high = record.grid[i, [0, -1]]
         (ax.set_xlim, ax.set_ylim, ax.set_zlim)[i](low, high)
@@ -105,6 +111,10 @@ def _in_space(record: DecisionBoundary, texts: Mapping[str, str], label: Label) 
         axis.set_pane_color((1, 1, 1, 0))
         axis._axinfo["grid"].update(linewidth=0.25, color="#cccccc")  # no public way
     ax.view_init(elev=22, azim=-58)
+    if axes is not None:
+        ax.legend(handles=handles)
+        ax.set_title(f"{label.experiment} {label.text}")
+        return figure
     figure.legend(handles=handles, loc="upper right", ncols=2, bbox_to_anchor=(0.99, 0.93))
     figure.text(0.02, 0.955, label.experiment, fontsize=8, fontweight="bold")
     figure.text(0.18, 0.955, label.text, fontsize=6.6, fontstyle="italic")
@@ -112,6 +122,18 @@ def _in_space(record: DecisionBoundary, texts: Mapping[str, str], label: Label) 
         name, value = record.fixed[0], record.fixed_value[0]
         figure.text(0.98, 0.955, fixed_text(texts[name], value), ha="right", fontsize=6.6)
     return figure
+
+
+def _axes_in_space(axes: Given) -> tuple[Figure, Any]:
+    if axes is None:
+        figure = Figure(figsize=LOOK.get().size(COLUMN_IN, 3.1))
+        place = (0.0, 0.03, 0.93, 0.90)
+        return figure, figure.add_axes(place, projection="3d", computed_zorder=False)
+    figure, panel = panels(axes=axes)
+    if panel[0, 0].name != "3d":
+        msg = "three features are drawn in space: give an axis made with projection='3d'"
+        raise AxesError(msg)
+    return figure, panel[0, 0]
 
 
 def fixed_text(text: str, value: float) -> str:

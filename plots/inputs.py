@@ -13,10 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plots.axes import Given, legend_beside
+from plots.look import PAGE_IN
 from plots.spectrum import SIGNAL_LINES
 from plots.style import (
     OUR_LEGEND,
-    PAGE_IN,
     PROCESS_TEXT,
     Label,
     Legend,
@@ -35,6 +36,7 @@ def feature_distributions(
     *,
     label: Label,
     legend: Legend = OUR_LEGEND,
+    axes: Given = None,
 ) -> Figure:
     """Panels in two columns (three from nine features on), one per feature, across the page.
 
@@ -43,17 +45,20 @@ def feature_distributions(
     signal lines.
     """
     columns = min(len(features), 2 if len(features) < 9 else 3)
+    columns = columns if axes is None else len(features)  # those that are given are all used
     rows = -(-len(features) // columns)
-    figure, axes = panels(
-        rows, columns, width_in=PAGE_IN, height_in=2.25 * rows + 0.3, share_x=False
+    figure, panel = panels(
+        rows, columns, width_in=PAGE_IN, height_in=2.25 * rows + 0.3, share_x=False, axes=axes
     )
-    for ax, histograms in zip(axes.flat, features.values(), strict=False):
+    for ax, histograms in zip(panel.flat, features.values(), strict=False):
         _shapes(ax, histograms, legend)
-    for ax in list(axes.flat)[len(features) :]:
+    for ax in list(panel.flat)[len(features) :]:
         ax.set_visible(False)
-    handles, texts = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside lower center", ncols=min(len(texts), 6))
-    put_label(axes[0, 0], label)
+    first: Axes = panel[0, 0]
+    handles, texts = first.get_legend_handles_labels()
+    columns = min(len(texts), 6) if axes is None else 1
+    legend_beside(first, given=axes is not None, handles=handles, labels=texts, ncols=columns)
+    put_label(first, label)
     return figure
 
 
@@ -73,7 +78,7 @@ def _populated(histograms: Mapping[str, hist.Hist]) -> tuple[float, float]:
 
 def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist], legend: Legend) -> None:
     filled = [name for name in histograms if name in legend.samples or name in PROCESS_TEXT]
-    colours = sample_colours(filled)
+    colours = sample_colours(filled, legend)
     signal = 0
     for name, h in histograms.items():
         total = float(h.values().sum())

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from models.results import LossHistory
+from plots.axes import Given
 from plots.style import BLUE, CYCLE, RED, Label, headroom, in_style, panels, put_label
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -21,15 +22,15 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 @in_style
 def loss_evolution(
-    bce: Sequence[LossHistory], punzi: Sequence[LossHistory], *, label: Label
+    bce: Sequence[LossHistory], punzi: Sequence[LossHistory], *, label: Label, axes: Given = None
 ) -> Figure:
     """BCE stage above, Punzi stage below; one line per network, training and validation."""
     stages = [stage for stage in (bce, punzi) if stage]
     if not stages:
         msg = "no training history to draw"
         raise ValueError(msg)
-    figure, axes = panels(len(stages), height_in=1.9 * len(stages), share_x=False)
-    for ax, histories in zip(axes[:, 0], stages, strict=True):
+    figure, panel = panels(len(stages), height_in=1.9 * len(stages), share_x=False, axes=axes)
+    for ax, histories in zip(panel[:, 0], stages, strict=True):
         for h in histories:
             thin = 0.9 if len(histories) == 1 else 0.6
             ax.plot(h.epoch, h.training, color=BLUE, linewidth=thin, alpha=0.8)
@@ -41,23 +42,25 @@ def loss_evolution(
         _finish(ax, histories)
         if np.nanmin([h.training.min() for h in histories]) > 0 and _range(histories) > 20:
             ax.set_yscale("log")
-    axes[-1, 0].set_xlabel("Epoch")
+    panel[-1, 0].set_xlabel("Epoch")
     n = len(stages[-1])
     text = f" ({n} networks)" if n > 1 else ""
     handles = [
         Line2D([], [], color=BLUE, label=f"training{text}"),
         Line2D([], [], color=RED, linestyle="--", label="validation"),
     ]
-    axes[0, 0].legend(handles=handles, loc="upper right")
-    put_label(axes[0, 0], label)
+    panel[0, 0].legend(handles=handles, loc="upper right")
+    put_label(panel[0, 0], label)
     return figure
 
 
 @in_style
-def batch_size_study(histories: Sequence[LossHistory], *, label: Label) -> Figure:
+def batch_size_study(
+    histories: Sequence[LossHistory], *, label: Label, axes: Given = None
+) -> Figure:
     """Punzi stage, one line per batch size; the legend is each record's own label."""
-    figure, axes = panels(height_in=2.5)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.5, axes=axes)
+    ax: Axes = panel[0, 0]
     for i, h in enumerate(histories):
         ax.plot(
             h.epoch, h.training, color=CYCLE[i % len(CYCLE)], linestyle=LINES[i % len(LINES)],

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from models.results import Limits
+from plots.axes import Given, letters
 from plots.style import RED, SLATE, Label, headroom, in_style, logarithmic_y, panels, put_label
 
 Floats = npt.NDArray[np.float64]
@@ -28,10 +29,14 @@ LOCAL_SIGMAS = (1, 2, 3, 4, 5)
 
 @in_style
 def limit_on_cross_section(
-    limits: Limits, *, couplings: Sequence[tuple[str, Floats]] = (), label: Label
+    limits: Limits,
+    *,
+    couplings: Sequence[tuple[str, Floats]] = (),
+    label: Label,
+    axes: Given = None,
 ) -> Figure:
     """Limits in fb; couplings: text and cross section (n_masses,) of guide lines."""
-    figure, ax = _bands(limits, np.ones(len(limits.mass_gev)), np.array, label)
+    figure, ax = _bands(limits, np.ones(len(limits.mass_gev)), np.array, label, axes)
     low, high = ax.get_ylim()
     free = low * (high / low) ** (1 - LEGEND_SHARE)  # above it stands the legend
     for text, sigma in couplings:
@@ -45,8 +50,8 @@ def limit_on_cross_section(
             at = float(limits.mass_gev[above[-1]])
             side = -1 if at > 0.85 * limits.mass_gev.max() else 1  # inside the frame
             ax.annotate(
-                text, (at, sigma[above[-1]]), xytext=(3 * side, 1), fontsize=6, color=SLATE,
-                textcoords="offset points", ha="left" if side > 0 else "right",
+                text, (at, sigma[above[-1]]), xytext=(3 * side, 1), textcoords="offset points",
+                fontsize=letters(6), color=SLATE, ha="left" if side > 0 else "right",
             )  # fmt: skip
     ax.set_ylim(low, high)
     ax.set_ylabel(rf"{_confidence(limits)} limit on $\sigma\,\mathcal{{B}}$ [fb]")
@@ -54,20 +59,20 @@ def limit_on_cross_section(
 
 
 @in_style
-def limit_on_coupling(limits: Limits, *, symbol: str, label: Label) -> Figure:
+def limit_on_coupling(limits: Limits, *, symbol: str, label: Label, axes: Given = None) -> Figure:
     """The same as limits on a coupling: sigma is proportional to its square."""
     scale = limits.coupling_reference / np.sqrt(limits.cross_section_fb)
-    figure, ax = _bands(limits, scale, np.sqrt, label)
+    figure, ax = _bands(limits, scale, np.sqrt, label, axes)
     ax.set_ylabel(f"{_confidence(limits)} limit on ${symbol}$")
     return figure
 
 
 def _bands(
-    limits: Limits, scale: Floats, of: Callable[[Floats], Floats], label: Label
+    limits: Limits, scale: Floats, of: Callable[[Floats], Floats], label: Label, axes: Given
 ) -> tuple[Figure, Axes]:
     """scale x of(limit), bands, median and observed on a logarithmic axis."""
-    figure, axes = panels(height_in=2.8)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.8, axes=axes)
+    ax: Axes = panel[0, 0]
     mass = limits.mass_gev
     seen = np.isfinite(limits.median_fb) & np.isfinite(scale)
 
@@ -112,10 +117,10 @@ def _mark_small(ax: Axes, limits: Limits) -> None:
 
 
 @in_style
-def p_values(limits: Limits, *, label: Label) -> Figure:
+def p_values(limits: Limits, *, label: Label, axes: Given = None) -> Figure:
     """Local p-value at every mass, with the levels of local and of global significance."""
-    figure, axes = panels(height_in=2.6)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.6, axes=axes)
+    ax: Axes = panel[0, 0]
     ax.plot(limits.mass_gev, limits.p_local, color="black", linewidth=0.7)
     ax.set_yscale("log")
     lowest = min(float(np.nanmin(limits.p_local)), float(norm.sf(3)))
@@ -125,12 +130,12 @@ def p_values(limits: Limits, *, label: Label) -> Figure:
     for z in LOCAL_SIGMAS:
         if norm.sf(z) > lowest / 30:
             ax.axhline(norm.sf(z), color=SLATE, linewidth=0.5, linestyle=":")
-            ax.annotate(rf"{z}$\sigma$ local", (end, norm.sf(z)), fontsize=5.5, color=SLATE,
-                        ha="right", va="bottom")  # fmt: skip
+            ax.annotate(rf"{z}$\sigma$ local", (end, norm.sf(z)), fontsize=letters(5.5),
+                        color=SLATE, ha="right", va="bottom")  # fmt: skip
     for z, p in enumerate(limits.global_lines, start=1):
         if np.isfinite(p) and p > lowest / 30:
             ax.axhline(p, color=RED, linewidth=0.6, linestyle="--")
-            ax.annotate(rf"{z}$\sigma$ global", (0.01 * end, p), fontsize=5.5, color=RED,
+            ax.annotate(rf"{z}$\sigma$ global", (0.01 * end, p), fontsize=letters(5.5), color=RED,
                         ha="left", va="bottom")  # fmt: skip
     ax.set_ylabel("Local p-value")
     ax.set_xlabel(label.words.mass_text)

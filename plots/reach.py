@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from models.results import CLASSIFIER_TEXT, EnsembleFigureOfMerit
+from plots.axes import Given
 from plots.style import (
     BLUE,
     BROWN,
@@ -83,6 +84,7 @@ def reach(
     quantity: Quantity = "sigma_min_fb",
     reference: tuple[str, str] = ("bce", "best_cut"),
     label: Label,
+    axes: Given = None,
 ) -> Figure:
     """sigma_min or the figure of merit against mass, with the ratio to the reference below.
 
@@ -90,12 +92,13 @@ def reach(
     one of them. Without it there is no ratio panel.
     """
     base = next((c for c in curves if (c.classifier, c.selection) == reference), None)
-    figure, axes = panels(
+    figure, panel = panels(
         1 if base is None else 2,
         height_in=2.6 if base is None else 3.6,
         heights=None if base is None else (2.2, 1),
+        axes=axes,
     )
-    main: Axes = axes[0, 0]
+    main: Axes = panel[0, 0]
     for i, curve in enumerate(curves):
         colour = _colour(curve, i)
         error_name = (ERROR if curve.n_networks > 1 else MC_ERROR)[quantity]
@@ -105,35 +108,40 @@ def reach(
             below = getattr(base, quantity)
             below = np.where(np.isfinite(below) & (below > 0), below, np.nan)
             if curve is not base:
-                _draw(axes[1, 0], curve, value / below, error / below, colour)
-                _arrows(axes[1, 0], curve, value / below, colour)
+                _draw(panel[1, 0], curve, value / below, error / below, colour)
+                _arrows(panel[1, 0], curve, value / below, colour)
     logarithmic_y(main)
     headroom(main, _legend_room(curves, 0.24))
     main.set_ylabel(QUANTITY_TEXT[quantity])
     main.legend(handles=_handles(curves), **LEGEND)
     put_label(main, label)
     if base is not None:
-        lower: Axes = axes[1, 0]
+        lower: Axes = panel[1, 0]
         lower.axhline(1, color=_colour(base, list(curves).index(base)), linewidth=0.8)
         lower.set_ylabel(f"Ratio to {CLASSIFIER_TEXT.get(reference[0], reference[0])}")
         low, high = lower.get_ylim()
         lower.set_ylim(max(0.0, low), min(high, HIGHEST_RATIO))
-    axes[-1, 0].set_xlabel(label.words.mass_text)
-    axes[-1, 0].set_xlim(0, 1.03 * max(float(c.mass_gev.max()) for c in curves))
+    panel[-1, 0].set_xlabel(label.words.mass_text)
+    panel[-1, 0].set_xlim(0, 1.03 * max(float(c.mass_gev.max()) for c in curves))
     return figure
 
 
 @in_style
-def efficiency_and_background(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Figure:
+def efficiency_and_background(
+    curves: Sequence[EnsembleFigureOfMerit], *, label: Label, axes: Given = None
+) -> Figure:
     """Signal efficiency and background events in each window after the cut, against mass."""
-    return _two_panels(curves, ("efficiency", "background"), label=label, log_second=True)
+    names = ("efficiency", "background")
+    return _two_panels(curves, names, label=label, log_second=True, axes=axes)
 
 
 @in_style
-def cuts_by_mass(curves: Sequence[EnsembleFigureOfMerit], *, label: Label) -> Figure:
+def cuts_by_mass(
+    curves: Sequence[EnsembleFigureOfMerit], *, label: Label, axes: Given = None
+) -> Figure:
     """The cut on the score against mass: does one value serve all masses?"""
-    figure, axes = panels(height_in=2.3)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.3, axes=axes)
+    ax: Axes = panel[0, 0]
     for i, curve in enumerate(curves):
         _draw(ax, curve, curve.cut, curve.cut_error, _colour(curve, i))
     ax.set_ylim(-0.03, 1.03)
@@ -152,21 +160,22 @@ def _two_panels(
     *,
     label: Label,
     log_second: bool,
+    axes: Given,
 ) -> Figure:
-    figure, axes = panels(2, height_in=3.6)
-    for ax, name in zip(axes[:, 0], names, strict=True):
+    figure, panel = panels(2, height_in=3.6, axes=axes)
+    for ax, name in zip(panel[:, 0], names, strict=True):
         for i, curve in enumerate(curves):
             _draw(
                 ax, curve, getattr(curve, name), getattr(curve, f"{name}_error"), _colour(curve, i)
             )
         ax.set_ylabel(QUANTITY_TEXT[name])
-    axes[0, 0].set_ylim(bottom=0)
-    headroom(axes[0, 0], _legend_room(curves, 0.30))
+    panel[0, 0].set_ylim(bottom=0)
+    headroom(panel[0, 0], _legend_room(curves, 0.30))
     if log_second and any((c.background > 0).any() for c in curves):
-        logarithmic_y(axes[1, 0])
-    axes[0, 0].legend(handles=_handles(curves), **LEGEND)
-    put_label(axes[0, 0], label)
-    axes[1, 0].set_xlabel(label.words.mass_text)
+        logarithmic_y(panel[1, 0])
+    panel[0, 0].legend(handles=_handles(curves), **LEGEND)
+    put_label(panel[0, 0], label)
+    panel[1, 0].set_xlabel(label.words.mass_text)
     return figure
 
 

@@ -11,14 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from models.results import PeakFit, WidthsByMass
+from plots.axes import Given, letters
 from plots.style import BLUE, GREY, ORANGE, RED, Label, headroom, in_style, panels, put_label
 
 
 @in_style
-def peak_fit(record: PeakFit, *, label: Label) -> Figure:
+def peak_fit(record: PeakFit, *, label: Label, axes: Given = None) -> Figure:
     """The axis of one signal mass: points, fit, its core, the window, and pulls."""
-    figure, axes = panels(2, height_in=3.0, heights=(3, 1))
-    ax, below = axes[:, 0]
+    figure, both = panels(2, height_in=3.0, heights=(3, 1), axes=axes)
+    ax, below = both[:, 0]
     centre = 0.5 * (record.edges[1:] + record.edges[:-1])
     width = float(record.edges[1] - record.edges[0])
     for panel in (ax, below):
@@ -39,7 +40,7 @@ def peak_fit(record: PeakFit, *, label: Label) -> Figure:
         f"{label.words.mass(record.mass_gev)}\n"
         rf"$\sigma$ = ({record.sigma:.4f} $\pm$ {record.sigma_error:.4f}) {label.words.axis_unit}"
     )
-    ax.legend(loc="upper right", title=text, title_fontsize=6.6, alignment="left")
+    ax.legend(loc="upper right", title=text, title_fontsize=letters(6.6), alignment="left")
     expected = np.interp(centre, record.curve_at, record.curve)
     shown = record.content_error > 0
     pull = (record.content - expected)[shown] / record.content_error[shown]
@@ -58,10 +59,10 @@ def peak_fit(record: PeakFit, *, label: Label) -> Figure:
 
 
 @in_style
-def width_by_mass(record: WidthsByMass, *, label: Label) -> Figure:
+def width_by_mass(record: WidthsByMass, *, label: Label, axes: Given = None) -> Figure:
     """Fitted widths with errors, the smooth curve that makes the windows, published widths."""
-    figure, axes = panels(height_in=2.4)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.4, axes=axes)
+    ax: Axes = panel[0, 0]
     if record.reference_mass_gev.size:
         ax.errorbar(
             record.reference_mass_gev, record.reference_sigma, yerr=record.reference_error,

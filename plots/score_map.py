@@ -17,16 +17,19 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from models.results import CLASSIFIER_TEXT, ScoreMap
+from plots.axes import Given, legend_beside, letters
 from plots.style import Label, in_style, panels, put_label
 
 DECADES = 4
 
 
 @in_style
-def score_map(record: ScoreMap, *, single_cut: float | None = None, label: Label) -> Figure:
+def score_map(
+    record: ScoreMap, *, single_cut: float | None = None, label: Label, axes: Given = None
+) -> Figure:
     """One component of one classifier; single_cut (a score in (0, 1)) adds a dotted line."""
-    figure, axes = panels(height_in=2.7)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.7, axes=axes)
+    ax: Axes = panel[0, 0]
     area = np.outer(np.diff(record.logit_edges), np.diff(record.mass_edges_gev))
     total = record.content.sum()
     density = record.content / (area * total) if total > 0 else record.content
@@ -53,9 +56,10 @@ def score_map(record: ScoreMap, *, single_cut: float | None = None, label: Label
     ax.set_xlabel("Network output before the sigmoid")
     ax.set_ylabel(f"{label.words.mass_axis} [GeV/$c^2$]")
     name = CLASSIFIER_TEXT.get(record.classifier, record.classifier)
-    figure.legend(
-        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2,
-        title=f"{name}, {record.component}", title_fontsize=7.5,
+    handles, texts = ax.get_legend_handles_labels()
+    legend_beside(
+        ax, given=axes is not None, handles=handles, labels=texts, ncols=2,
+        title=f"{name}, {record.component}", title_fontsize=letters(7.5),
     )  # fmt: skip
     put_label(ax, replace(label, luminosity_inv_fb=None))  # shares do not depend on it
     return figure

@@ -16,6 +16,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
+from plots.axes import Given, letters
 from plots.style import BLUE, RED, SLATE, in_style, panels
 
 
@@ -25,10 +26,11 @@ def network_sketch(
     hidden: Sequence[int] = (8, 4),
     *,
     weights: Sequence[npt.NDArray[np.floating]] | None = None,
+    axes: Given = None,
 ) -> Figure:
     """features: texts of the inputs; hidden: widths; weights: per layer (n_out, n_in) or None."""
-    figure, axes = panels(height_in=2.3)
-    ax: Axes = axes[0, 0]
+    figure, panel = panels(height_in=2.3, axes=axes)
+    ax: Axes = panel[0, 0]
     ax.axis("off")
     widths = (len(features), *hidden, 1)
     tallest = max(widths)
@@ -43,11 +45,13 @@ def network_sketch(
             zorder=3,
         )  # fmt: skip
     for name, y in zip(features, places[0], strict=True):
-        ax.text(-0.16, y, name, ha="right", va="center", fontsize=7.5)
-    ax.text(len(widths) - 1 + 0.16, 0, "score\nin [0, 1]", ha="left", va="center", fontsize=7)
+        ax.text(-0.16, y, name, ha="right", va="center", fontsize=letters(7.5))
+    ax.text(
+        len(widths) - 1 + 0.16, 0, "score\nin [0, 1]", ha="left", va="center", fontsize=letters(7)
+    )
     titles = ["scaled inputs", *[f"{n} tanh" for n in hidden], "sigmoid"]
     for layer, title in enumerate(titles):
-        ax.text(layer, -tallest / 2 - 0.35, title, ha="center", va="top", fontsize=7)
+        ax.text(layer, -tallest / 2 - 0.35, title, ha="center", va="top", fontsize=letters(7))
     ax.set_xlim(-0.95, len(widths) - 1 + 0.65)
     ax.set_ylim(-tallest / 2 - 1.0, tallest / 2 + 0.1)
     return figure

@@ -23,6 +23,7 @@ from hist.intervals import poisson_interval
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plots.axes import Given, letters
 from plots.style import (
     OUR_LEGEND,
     RED,
@@ -63,6 +64,7 @@ def spectrum(
     label: Label,
     legend: Legend = OUR_LEGEND,
     logarithmic: bool = True,
+    axes: Given = None,
 ) -> Figure:
     """One spectrum, with a ratio panel if there are data.
 
@@ -71,21 +73,22 @@ def spectrum(
     top. data: counts on the same axis.
     """
     with_ratio = data is not None
-    figure, axes = panels(
+    figure, panel = panels(
         2 if with_ratio else 1,
         height_in=3.1 if with_ratio else 2.5,
         heights=(3, 1) if with_ratio else None,
+        axes=axes,
     )
-    main: Axes = axes[0, 0]
+    main: Axes = panel[0, 0]
     total = _stack(main, backgrounds, legend)
     _overlay(main, signals, label.words)
     if data is not None:
         _points(main, data, scale=None, text=legend.data)
-        _ratio(axes[1, 0], data, total)
+        _ratio(panel[1, 0], data, total)
     _finish(main, total, signals, data, logarithmic=logarithmic)
     main.legend(loc="upper right", ncols=2)
     put_label(main, label)
-    axes[-1, 0].set_xlabel(total.axes[0].label)
+    panel[-1, 0].set_xlabel(total.axes[0].label)
     return figure
 
 
@@ -98,21 +101,23 @@ def before_and_after(
     data: tuple[hist.Hist | None, hist.Hist | None] = (None, None),
     label: Label,
     legend: Legend = OUR_LEGEND,
+    axes: Given = None,
 ) -> Figure:
     """Two spectra above each other on the same axis: all selected events, and those that pass.
 
     Arguments as for `spectrum`, pairs are (before, after).
     """
-    figure, axes = panels(2, height_in=3.9)
+    figure, panel = panels(2, height_in=3.9, axes=axes)
     for i, (stack, text) in enumerate(((before, "before the cut"), (after, "after the cut"))):
-        ax: Axes = axes[i, 0]
+        ax: Axes = panel[i, 0]
         total = _stack(ax, stack, legend)
         _overlay(ax, signals[i], label.words)
         points = data[i]
         if points is not None:
             _points(ax, points, scale=None, text=legend.data)
         _finish(ax, total, signals[i], points, logarithmic=True, free=0.36 if i == 0 else 0.08)
-        ax.text(1.01, 0.5, text, transform=ax.transAxes, rotation=270, va="center", fontsize=7.5)
+        ax.text(1.01, 0.5, text, transform=ax.transAxes, rotation=270, va="center",
+                fontsize=letters(7.5))  # fmt: skip
         if i == 0:
             ax.legend(loc="upper right", ncols=2)
             put_label(ax, label)
@@ -128,7 +133,7 @@ def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist], legend: Legend) -> hi
         raise ValueError(msg)
     edges = next(iter(backgrounds.values())).axes[0].edges
     floor = np.zeros(len(edges) - 1)
-    colours = sample_colours(backgrounds)
+    colours = sample_colours(backgrounds, legend)
     for name, h in backgrounds.items():
         top = floor + h.values()
         ax.stairs(

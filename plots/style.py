@@ -25,10 +25,9 @@ from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import ScalarFormatter
 
+from plots.axes import Given, given_panels, letters
+from plots.look import COLUMN_IN, LOOK, OUR_LOOK, Look
 from selection.whole_files import replacing
-
-COLUMN_IN = 3.4
-PAGE_IN = 7.0
 
 BLUE, ORANGE, RED, GREY, PURPLE = "#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"
 BROWN, DARK_ORANGE, SAND, SLATE, SKY = "#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"
@@ -133,6 +132,7 @@ class Legend:
 
     samples: Mapping[str, str] = field(default_factory=dict)
     data: str = "Data"
+    colours: Mapping[str, str] = field(default_factory=dict)  # of samples; else ours
 
     def text(self, sample: str) -> str:
         return self.samples.get(sample) or PROCESS_TEXT.get(sample, sample)
@@ -141,18 +141,24 @@ class Legend:
 OUR_LEGEND = Legend()
 
 
-def sample_colours(samples: Iterable[str]) -> dict[str, str]:
-    """By name of the sample: ours for our processes, whatever their text; spare ones in order."""
+def sample_colours(samples: Iterable[str], legend: Legend = OUR_LEGEND) -> dict[str, str]:
+    """By name of the sample: the reader's, ours for our processes, then spare ones in order."""
     spare = iter(CYCLE[5:])
-    return {name: PROCESS_COLOUR.get(name) or next(spare, "#cccccc") for name in samples}
+    known = {**PROCESS_COLOUR, **legend.colours}
+    return {name: known.get(name) or next(spare, "#cccccc") for name in samples}
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Runs a drawing function in our style, without touching the reader's matplotlib settings."""
+    """Runs a drawing function in our style, without touching the reader's matplotlib settings.
+
+    Where the reader gives `axes`, the settings are the reader's.
+    """
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
-        with mpl.rc_context(STYLE):
+        if kwargs.get("axes") is not None:
+            return draw(*args, **kwargs)
+        with mpl.rc_context({**STYLE, **LOOK.get().parameters}):
             return draw(*args, **kwargs)
 
     return drawn
@@ -166,14 +172,17 @@ def panels(
     height_in: float = 2.6,
     heights: Sequence[float] | None = None,
     share_x: bool = True,
+    axes: Given = None,
 ) -> tuple[Figure, Any]:
-    """A figure with a (n_rows, n_columns) array of axes, outside pyplot."""
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    axes = figure.subplots(
+    """A figure with a (n_rows, n_columns) array of axes, outside pyplot; or `axes` and theirs."""
+    if axes is not None:
+        return given_panels(axes, n_rows, n_columns, share_x=share_x)
+    size_in = LOOK.get().size(width_in, height_in)
+    figure = Figure(figsize=size_in, layout="constrained")
+    return figure, figure.subplots(
         n_rows, n_columns, sharex="col" if share_x else "none", squeeze=False,
         height_ratios=heights,
     )  # fmt: skip
-    return figure, axes
 
 
 def put_label(ax: Axes, label: Label) -> None:
@@ -183,8 +192,10 @@ def put_label(ax: Axes, label: Label) -> None:
         right.append(rf"{label.luminosity_inv_fb:g} fb$^{{-1}}$")
     if label.sqrt_s_gev is not None:
         right.append(f"√s = {label.sqrt_s_gev:.4g} GeV")  # the font has no large root sign
+    small = letters(6.6)
     mplhep.label.exp_label(
-        exp=label.experiment, text=label.text, loc=0, ax=ax, fontsize=(8, 6.6, 6.6, 6.6),
+        exp=label.experiment, text=label.text, loc=0, ax=ax,
+        fontsize=(letters(8), small, small, small),
         rlabel=", ".join(right), data=True, scilocator_adjust=False,
     )  # fmt: skip
 
@@ -255,6 +266,7 @@ def save(
     *,
     formats: Sequence[str] = ("pdf",),
     dpi: int = 300,
+    look: Look = OUR_LOOK,
 ) -> tuple[Path, ...]:
     """Writes stem.png, stem.csv and the other formats, each whole or not at all; their paths."""
 
@@ -270,7 +282,7 @@ def save(
 
     writers = {kind: draw(kind) for kind in (*formats, "png")} | {"csv": table}
     written = tuple(stem.with_name(f"{stem.name}.{kind}") for kind in writers)
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context({**STYLE, **look.parameters}):
         for path, write in zip(written, writers.values(), strict=True):
             with replacing(path) as temporary:
                 write(temporary)

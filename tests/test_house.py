@@ -34,6 +34,7 @@ ALLOWED = {  # rooms and modules that a room may import beside itself; docs/arch
     "analysis.terminal": set(),
     "analysis.config": {
         *("selection", "models.sensitivity", "models.training.settings", "limits.coupling"),
+        "plots.look",
     },
     "analysis.run": {"analysis.terminal", "selection"},
     "analysis.inputs": {"analysis.terminal", "analysis.config", "analysis.run", "selection"},

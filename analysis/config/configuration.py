@@ -16,6 +16,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from analysis.config.conflicts import conflicts
+from analysis.config.looks import look_problems, with_style_of_file
 from analysis.config.mistakes import Mistake
 from analysis.config.regions import Region, region_problems, region_search
 from analysis.config.samples import Sample, Signal, Strict
@@ -168,11 +169,13 @@ def parse(
     except ValueError as error:
         msg = f"{where}, settings: {error}"
         raise ConfigError(msg) from None
-    config = _with_search(config, root, where, folder)
+    config = _with_style(_with_search(config, root, where, folder), folder)
     found = list(region_problems(config.definition, config.regions))
     if not found:
         searches = (config.definition, *config.region_searches.values())
         found += conflicts(config.samples, config.columns, config.beams, searches)
+    if not columns_only:
+        found += look_problems(config.settings.plots, config.samples)
     problems = [(line_of(root, place), f"{dotted(place)}: {text}") for place, text in found]
     if not config.samples and not columns_only:
         problems.append((line_of(root, ("samples",)), "samples: at least one is needed"))
@@ -203,6 +206,12 @@ def _with_search(
             problems.append((line_of(root, at), f"{of}{dotted(place if of else at)}: {text}"))
         raise ConfigError(listing(where, problems)) from None
     return config.model_copy(update={"search": found, "features": {}, "cuts": {}})
+
+
+def _with_style(config: Configuration, folder: Path) -> Configuration:
+    plots = with_style_of_file(config.settings.plots, folder)
+    settings = config.settings.model_copy(update={"plots": plots})
+    return config.model_copy(update={"settings": settings})
 
 
 def _plain_yaml(text: str, where: str) -> tuple[yaml.Node | None, Any]:

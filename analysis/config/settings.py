@@ -206,6 +206,21 @@ class PlotSettings(_Section):
         ("pdf",), description="files of each figure beside the PNG of the report"
     )
     dpi: int = Field(300, ge=50, le=1200, description="dots per inch of the PNG")
+    style: str | dict[str, Any] | None = Field(
+        None, description="over ours: a style of mplhep or matplotlib, a .mplstyle file, parameters"
+    )
+    font: str | None = Field(None, max_length=80, description="of letters and formulas")
+    width: Literal["one_column", "two_column"] | Annotated[float, Field(ge=2, le=20)] | None = (
+        Field(None, description="3.4 or 7 inches, or so many; null: of the style, else one column")
+    )
+    colours: dict[str, Annotated[str, Field(max_length=40)]] = Field(
+        default_factory=dict, description="background: colour, a name or #rrggbb"
+    )
+
+    @property
+    def width_in(self) -> float | None:
+        named = {"one_column": 3.4, "two_column": 7.0}
+        return named[self.width] if isinstance(self.width, str) else self.width
 
 
 class Settings(_Section):

@@ -6,6 +6,7 @@ a sample that were lost (`--allow-lost`) are named on every figure made of event
 
 from __future__ import annotations
 
+import difflib
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from analysis.figures.limits import limits
+from analysis.figures.readouts import placed
 from analysis.figures.results import feature_space, learning, maps, reaches
 from analysis.figures.run_results import (
     Drawing,
@@ -35,7 +37,9 @@ from analysis.terminal.console import progress
 from analysis.terminal.interrupts import process_pool
 from analysis.train.stage import SimulatedEvents
 from models.results import to_json
+from plots.look import dressed, look_of
 from plots.style import in_style, plain_numbers, save
+from selection.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -44,6 +48,10 @@ log = logging.getLogger(__name__)
 
 WITHOUT_EVENTS = ("network",)
 EXPECTED = 20  # figures, for the progress bar
+
+
+class FigureError(UserError):
+    """No figure has the name; the message has the nearest."""
 
 
 def draw_figures(
@@ -63,17 +71,17 @@ def draw_figures(
     warning = warning_of(run, network=results.network)
     listed: list[dict[str, Any]] = []
     saved: list[Future[tuple[Path, ...]]] = []
-    with _pool(workers) as pool, progress("plot", EXPECTED) as advance:
+    look = look_of(plots.style, plots.font, plots.width_in)
+    files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
+    with _pool(workers) as pool, progress("plot", EXPECTED) as advance, dressed(look):
         for drawing in all_drawings(results):
-            if warning and drawing.stem not in WITHOUT_EVENTS:
-                put_warning(drawing.figure, warning)
-            fix_layout(drawing.figure, dpi=plots.dpi)
+            finished(drawing, warning, dpi=plots.dpi)
             work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
             if pool is None:
-                save(*work, formats=plots.formats, dpi=plots.dpi)
+                save(*work, **files)
                 advance()
             else:
-                saved.append(pool.submit(save, *work, formats=plots.formats, dpi=plots.dpi))
+                saved.append(pool.submit(save, *work, **files))
                 saved[-1].add_done_callback(lambda _: advance())
             listed.append(_listed(run, drawing, plots.formats))
         for future in saved:
@@ -85,6 +93,57 @@ def draw_figures(
     run.finish("plot", stamp, [*written, run.figure_list])
     log.info("plot: %d figures in %s", len(listed), run.plots)
     return _pictures(run)
+
+
+def draw_some(
+    run: RunFolder, config: Configuration, simulated: SimulatedEvents, names: Sequence[str]
+) -> list[Path]:
+    """Draw only the figures of these names, and leave all others as they are; their PNG files.
+
+    A stage that was current still is: the bytes are the same. One that was not is noted as not
+    done, so that no later settings can make it pass for current.
+    """
+    results, plots = run_results(run, config, simulated), config.settings.plots
+    look = look_of(plots.style, plots.font, plots.width_in)
+    with dressed(look):
+        found = named_drawings(results, names)
+    warning = warning_of(run, network=results.network)
+    if run.why_due("plot", _stamp(run, config)):
+        run.forget("plot")
+    run.plots.mkdir(parents=True, exist_ok=True)
+    listed = {about["stem"]: about for about in load_list(run)}
+    files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
+    for name, drawing in found.items():
+        with dressed(look):
+            finished(drawing, warning, dpi=plots.dpi)
+        save(drawing.figure, run.plots / name, drawing.numbers, **files)
+        listed[name] = _listed(run, drawing, plots.formats)
+    write_json(run.figure_list, list(listed.values()))
+    return [run.plots / f"{name}.png" for name in found]
+
+
+def named_drawings(results: RunResults, names: Sequence[str]) -> dict[str, Drawing]:
+    """The wanted figures by name; those after the last of them are not made."""
+    found: dict[str, Drawing] = {}
+    seen = []
+    for drawing in all_drawings(results):
+        seen.append(drawing.stem)
+        if drawing.stem in names:
+            found[drawing.stem] = drawing
+        if len(found) == len(set(names)):
+            return found
+    missing = next(name for name in names if name not in found)
+    near = difflib.get_close_matches(missing, seen, n=3, cutoff=0.4)
+    hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(seen)}"
+    msg = f"this run has no figure {missing!r} ({hint})"
+    raise FigureError(msg)
+
+
+def finished(drawing: Drawing, warning: str, *, dpi: int) -> None:
+    """With its warning, if it is made of events, and everything in its place."""
+    if warning and drawing.stem not in WITHOUT_EVENTS:
+        put_warning(drawing.figure, warning)
+    fix_layout(drawing.figure, dpi=dpi)
 
 
 def all_drawings(results: RunResults) -> Iterator[Drawing]:
@@ -149,11 +208,13 @@ def _listed(run: RunFolder, drawing: Drawing, formats: Sequence[str]) -> dict[st
     if drawing.record is not None:
         write_json(run.plots / f"{drawing.stem}.json", to_json(drawing.record))
         kinds.append("json")
+    readout = drawing.readout
     return {
         "stem": drawing.stem,
         "title": drawing.title,
         "caption": drawing.caption,
         "files": [str((run.plots / f"{drawing.stem}.{k}").relative_to(run.path)) for k in kinds],
+        **({} if readout is None else {"readout": placed(readout, drawing.figure)}),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from analysis.figures.readouts import coupling_readout, limit_readout
 from analysis.figures.run_results import Drawing, RunResults, drawable
 from analysis.figures.spectra import data_label
 from limits.coupling import coupling
@@ -38,6 +39,7 @@ def limits(m: RunResults) -> Iterator[Drawing]:
         f"{about}" + (" Broken grey lines: cross section of some couplings." if known else ""),
         limit_on_cross_section(found, couplings=guides(found, symbol), label=label),
         rows,
+        readout=limit_readout(found),
     )
     if known:
         names = [f"{n}_fb" for n in ("minus2", "minus1", "median", "plus1", "plus2", "observed")]
@@ -56,6 +58,7 @@ def limits(m: RunResults) -> Iterator[Drawing]:
                 {"mass_gev": mass, **{n: v[i] for n, v in values.items()}}
                 for i, mass in enumerate(found.mass_gev.tolist())
             ],
+            readout=coupling_readout(found, values),
         )
     if np.isfinite(found.p_local).any():
         yield Drawing(

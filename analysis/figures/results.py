@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.figures.readouts import reach_readout
 from analysis.figures.run_results import Drawing, RunResults
 from models.evaluation.comparison import (
     BCE_BEST,
@@ -59,6 +60,7 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
         f"Lower is better. {on_what} {below}",
         reach(curves, quantity="sigma_min_fb", label=m.label),
         rows,
+        readout=reach_readout(curves),
     )
     yield Drawing(
         "figure_of_merit",

@@ -54,6 +54,15 @@ CsvRows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
+class Readout:
+    """What the report shows of the mass under the pointer."""
+
+    heads: Sequence[str]  # of the numbers
+    mass_gev: Sequence[float]  # rising; the x axis of the figure
+    rows: Sequence[Sequence[str]]  # (n_masses, n_heads)
+
+
+@dataclass(frozen=True)
 class Drawing:
     """One figure with its numbers; `record` goes to a JSON file where a table is not enough."""
 
@@ -63,6 +72,7 @@ class Drawing:
     figure: Figure
     numbers: CsvRows
     record: Record | None = None
+    readout: Readout | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,8 @@ class RunResults:
         }
         data = [name for name, sample in samples.items() if sample.kind == "data"]
         one = len(data) == 1 and samples[data[0]].label
-        return Legend(texts, texts[data[0]] if one else "Data")
+        colours = self.config.settings.plots.colours
+        return Legend(texts, texts[data[0]] if one else "Data", colours)
 
 
 def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvents) -> RunResults:

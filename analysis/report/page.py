@@ -1,17 +1,21 @@
 """The report as a page: style, tables, figures. Everything a person wrote is escaped here.
 
-One file, no script, nothing loaded from anywhere: images are inside as data URIs. It reads on a
-telephone (400 px), on a screen and on paper.
+One file, nothing loaded from anywhere: images are inside as data URIs, and of scripts only that of
+`script.py` is let run, by its hash. It reads without it too, on a telephone (400 px), on a screen
+and on paper.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from analysis.report.script import SCRIPT, SCRIPT_HASH
 
 STYLE = """
 :root { color-scheme: light; }
@@ -47,6 +51,15 @@ figcaption { font-size: .86rem; color: #3b434c; }
 pre { background: #f6f8fa; padding: 10px; overflow-x: auto; font-size: .8rem; line-height: 1.35;
   overflow-wrap: normal; }
 summary { cursor: pointer; padding: 4px 0; }
+.pointed { position: relative; max-width: 560px; margin: 0 auto; touch-action: pan-y;
+  cursor: crosshair; }
+.pointed i { position: absolute; width: 0; border-left: 1px solid #bd1f01; pointer-events: none; }
+.readout { display: block; max-width: 560px; min-height: 3.1em; margin: 4px auto 8px; padding: 4px 8px;
+  background: #f4f6f8; font-size: .82rem; font-variant-numeric: tabular-nums; }
+.readout b, .readout span { display: inline-block; margin-right: 1.1em; }
+th[aria-sort] { cursor: pointer; }
+th[aria-sort=ascending]::after { content: " ▲"; }
+th[aria-sort=descending]::after { content: " ▼"; }
 @media print {
   body { max-width: none; font-size: 10pt; padding: 0; }
   nav { display: none; }
@@ -58,6 +71,9 @@ summary { cursor: pointer; padding: 4px 0; }
   table { font-size: 7.5pt; }
   th, td { white-space: normal; padding: 1px 4px; }
   pre { white-space: pre-wrap; }
+  thead { display: table-header-group; }
+  tr { break-inside: avoid; }
+  .readout, .pointed i { display: none; }
 }
 """  # noqa: E501
 
@@ -75,7 +91,7 @@ def page(title: str, sections: Mapping[str, tuple[str, str]], *, head: str) -> s
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src '{SCRIPT_HASH}'">
 <link rel="icon" href="data:,">
 <title>{escape(title)}</title>
 <style>{STYLE}</style>
@@ -85,6 +101,7 @@ def page(title: str, sections: Mapping[str, tuple[str, str]], *, head: str) -> s
 {head}
 <nav>{links}</nav>
 {body}
+<script>{SCRIPT}</script>
 </body>
 </html>
 """
@@ -129,8 +146,10 @@ def figure(folder: Path, about: Mapping[str, Any], *, wide: bool) -> str:
     name = f"plots/{about['stem']}.png"
     image = base64.b64encode((folder / name).read_bytes()).decode()
     files = ", ".join(link(file, Path(file).suffix[1:].upper()) for file in about["files"])
+    readout = escape(json.dumps(about["readout"], ensure_ascii=False)) if "readout" in about else ""
+    pointer = f' data-readout="{readout}"' if readout else ""
     return (
-        f'<figure id="{escape(about["stem"])}"{" class=wide" if wide else ""}>\n'
+        f'<figure id="{escape(about["stem"])}"{" class=wide" if wide else ""}{pointer}>\n'
         f'<img src="data:image/png;base64,{image}" alt="{escape(about["title"])}">\n'
         f"<figcaption><h3>{escape(about['title'])}</h3>\n"
         f"{escape(about['caption'])} Files: {files}.</figcaption>\n</figure>"

@@ -263,6 +263,10 @@ class RunFolder:
         names = [str(file.relative_to(self.path)) for file in files]
         write_json(self._stamp(stage), {"stamp": stamp, "files": names})
 
+    def forget(self, stage: str) -> None:
+        """Note that a stage is not complete, whatever it was."""
+        self._stamp(stage).unlink(missing_ok=True)
+
     def was_done(self, stage: str) -> bool:
         """True if the stage, or a piece of it such as one training, has ended at least once."""
         names = (f"{stage}.json", f"{stage}-*.json")

@@ -12,9 +12,11 @@ from matplotlib.text import Text
 
 from analysis.config.configuration import Configuration
 from analysis.figures.draw import (
+    FigureError,
     _stamp,
     all_drawings,
     draw_figures,
+    draw_some,
     fix_layout,
     load_list,
     lost_text,
@@ -245,6 +247,34 @@ def test_current_figures_are_not_drawn_again(evaluated, drawn, caplog):
         assert draw_figures(run, config, simulated, workers=1) == drawn
     assert "plot: up to date" in caplog.text
     assert {path: path.stat().st_mtime_ns for path in drawn} == before
+
+
+def test_one_figure_is_drawn_alone_and_the_stamp_stays_honest(evaluated, drawn, tmp_path):
+    run, config, _, simulated = evaluated
+    copy = RunFolder(tmp_path / "run")
+    shutil.copytree(run.path, copy.path)
+    before = {path.name: path.stat().st_mtime_ns for path in copy.plots.iterdir()}
+    listed = copy.figure_list.read_bytes()
+    png = (copy.plots / "sigma_min.png").read_bytes()
+    assert draw_some(copy, config, simulated, ["sigma_min"]) == [copy.plots / "sigma_min.png"]
+    touched = {p.name for p in copy.plots.iterdir() if p.stat().st_mtime_ns != before[p.name]}
+    assert touched == {"sigma_min.png", "sigma_min.pdf", "sigma_min.csv", "figures.json"}
+    assert (copy.plots / "sigma_min.png").read_bytes() == png
+    assert copy.figure_list.read_bytes() == listed
+    assert copy.is_current("plot", _stamp(copy, config))
+    plots = config.settings.plots.model_copy(update={"text": "Mine"})
+    settings = config.settings.model_copy(update={"plots": plots})
+    other = config.model_copy(update={"settings": settings})
+    draw_some(copy, other, simulated, ["sigma_min"])
+    assert (copy.plots / "sigma_min.png").read_bytes() != png
+    for one in (config, other):  # neither set of settings made all that is there
+        assert not copy.is_current("plot", _stamp(copy, one))
+
+
+def test_an_unknown_figure_is_refused_with_the_nearest_names(evaluated):
+    run, config, _, simulated = evaluated
+    with pytest.raises(FigureError, match=r"no figure 'sigma_mim' \(nearest: sigma_min"):
+        draw_some(run, config, simulated, ["sigma_mim"])
 
 
 def test_batch_study_is_drawn_only_where_its_histories_are(evaluated, tmp_path):

@@ -1,10 +1,12 @@
 """The report: complete, safe to open, readable; looked at in a real browser where there is one."""
 
+import csv
 import json
 import re
 import shutil
 import subprocess
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
@@ -14,6 +16,7 @@ import pytest
 from analysis.config.configuration import Configuration
 from analysis.figures.draw import load_list
 from analysis.report.page import page, table
+from analysis.report.script import SCRIPT_HASH
 from analysis.report.stage import ReportError, outcome, write_report
 from analysis.report.summary import mass_ranges, summary_of
 from analysis.run.folder import RunFolder
@@ -23,11 +26,44 @@ BROWSER = next(
     (b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None
 )
 PROBE = """<script>
+function pointedAt(id) {
+  const figure = document.getElementById(id), data = JSON.parse(figure.dataset.readout);
+  const box = figure.querySelector(".pointed"), line = box.querySelector("i");
+  const [left, right, top, bottom] = data.frame, [low, high] = data.x;
+  const told = (how, mass) => {
+    const at = box.getBoundingClientRect(), text = figure.querySelector("output").textContent;
+    const share = left + (parseFloat(text) - low) / (high - low) * (right - left);
+    return {figure: id, how, mass, text, line: line.getBoundingClientRect().left - at.left,
+            wanted: share * at.width};
+  };
+  const found = [0.15, 0.5, 0.9].map(share => {
+    box.scrollIntoView();
+    const at = box.getBoundingClientRect();
+    const x = at.left + at.width * (left + share * (right - left));
+    const y = at.top + at.height * (top + bottom) / 2;
+    const event = new PointerEvent("pointermove", {clientX: x, clientY: y, bubbles: true});
+    document.elementFromPoint(x, y).dispatchEvent(event);
+    return told("pointer", low + share * (high - low));
+  });
+  box.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft"}));
+  return [...found, told("key", null)];
+}
+function sortedBy(name) {
+  const table = document.querySelector("#reach table");
+  const heads = [...table.querySelectorAll("th")];
+  const column = heads.findIndex(cell => cell.textContent === name);
+  const cells = () => [...table.tBodies[0].rows].map(row => row.cells[column].textContent);
+  const found = [cells()];
+  for (let i = 0; i < 3; i++) { heads[column].click(); found.push(cells()); }
+  return found;
+}
 addEventListener("load", () => {
   const images = [...document.images];
   parent.postMessage(JSON.stringify({
     images: images.length,
     shown: images.filter(i => i.complete && i.naturalWidth > 0 && i.clientWidth > 100).length,
+    pointed: [...pointedAt("sigma_min"), ...pointedAt("limit_cross_section")],
+    sorted: sortedBy("efficiency"),
     page: document.documentElement.scrollWidth,
     window: innerWidth,
   }), "*");
@@ -75,7 +111,8 @@ def parsed(report):
 def test_report_is_one_file_with_every_figure_inside(evaluated, report, parsed):
     assert len(parsed.sources) == len(load_list(evaluated[0]))
     assert all(source.startswith("data:image/png;base64,") for source in parsed.sources)
-    assert "script" not in parsed.tags
+    assert parsed.tags.count("script") == 1  # ours, and the page lets no other run
+    assert f"script-src '{SCRIPT_HASH}'" in report.read_text()
     assert not re.search(r"""(src|href)=["']?(https?:)?//|url\(|@import""", report.read_text())
 
 
@@ -109,7 +146,7 @@ def test_text_of_the_configuration_cannot_become_markup(evaluated, drawn, tmp_pa
     raw["settings"]["plots"]["text"] = "<script>alert(1)</script>"
     raw["samples"]["background"]["label"] = "</pre><img src=x>"
     text = write_report(copy, Configuration.model_validate(raw), sets).read_text()
-    assert "<script" not in text
+    assert text.count("<script") == 1
     assert "<img src=x" not in text
     assert "<b>run" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -194,7 +231,9 @@ def browse(path, profile, *options):
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium here; the page is checked by its elements")
 @pytest.mark.parametrize("width", [1280, 400])
-def test_browser_shows_all_images_and_needs_no_sideways_scrolling(report, tmp_path, width):
+def test_browser_shows_images_numbers_under_the_pointer_and_sorted_tables(
+    evaluated, report, tmp_path, width
+):
     text = re.sub(r"<meta http-equiv=[^>]*>", "", report.read_text())  # it forbids our probe
     probed = tmp_path / "probed.html"
     probed.write_text(text.replace("</body>", f"{PROBE}</body>"))
@@ -203,9 +242,43 @@ def test_browser_shows_all_images_and_needs_no_sideways_scrolling(report, tmp_pa
     done = browse(frame, tmp_path / "profile", "--window-size=1400,950", "--dump-dom")
     found = re.search(r'data-probe="([^"]*)"', done.stdout)
     assert found, done.stderr
-    probe = json.loads(found.group(1).replace("&quot;", '"'))
+    probe = json.loads(unescape(found.group(1)))
     assert probe["images"] == probe["shown"] > 15
     assert probe["page"] <= probe["window"] == width
+    check_pointed(evaluated[0], probe["pointed"])
+    assert len(probe["sorted"]) == 4
+    first, rising, falling, again = ([float(cell) for cell in column] for column in probe["sorted"])
+    assert (rising, falling) == (sorted(first), sorted(first)[::-1])
+    assert first == again != falling
+
+
+def check_pointed(run, pointed):
+    """Numbers shown at a share of the figure's frame against those of the stages before."""
+    limits = csv_rows(run.limits_csv)
+    merits = [
+        row
+        for row in csv_rows(run.path / "plots/sigma_min.csv")
+        if (row["classifier"], row["selection"]) == ("punzi", "single_cut")
+    ]
+    for figure, rows, name, head in (
+        ("sigma_min", merits, "sigma_min_fb", "Punzi-net, single cut"),
+        ("limit_cross_section", limits, "median_fb", "Expected"),
+    ):
+        masses = np.array([float(row["mass_gev"]) for row in rows])
+        *by_pointer, by_key = [p for p in pointed if p["figure"] == figure]
+        at = [int(np.abs(masses - p["mass"]).argmin()) for p in by_pointer]
+        assert len(set(at)) == 3
+        at.append(at[-1] - 1)  # the arrow to the left
+        for i, p in zip(at, (*by_pointer, by_key), strict=True):
+            assert float(p["text"].split(" GeV")[0]) == pytest.approx(masses[i], rel=1e-5)
+            value = re.search(rf"{head}[^:]*: ([\d.e+-]+)", p["text"]).group(1)
+            assert float(value) == pytest.approx(float(rows[i][name]), rel=1e-3)
+            assert p["line"] == pytest.approx(p["wanted"], abs=1.0)  # pixels
+
+
+def csv_rows(path):
+    with path.open() as stream:
+        return list(csv.DictReader(stream))
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium here; the page is checked by its elements")
