@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import hist
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots.spectrum import _finish, _points, _ratio, _stack
-from plots.style import OUR_LEGEND, Label, Legend, in_style, panels, put_label
+from plots.spectrum import spectrum
+from plots.style import OUR_LEGEND, Label, Legend, in_style
 
 STEEP = 30.0  # highest over typical bin: more than a linear axis can show
 LONG = 5000.0  # events beside a linear axis
@@ -54,25 +53,17 @@ def data_over_simulation(
 ) -> Figure:
     """backgrounds: sample -> histogram (storage Weight) at the luminosity of the data, the last on
     top; data: counts on the same axis. axes: two to draw on, the ratio below; else a new figure."""
-    if axes is None:
-        figure, made = panels(2, height_in=3.1, heights=(3, 1))
-        main, below = made[0, 0], made[1, 0]
-    else:
-        main, below = axes
-        figure = cast("Figure", main.get_figure(root=True))
-    total = _stack(main, backgrounds, legend)
-    _points(main, data, scale=None, text=legend.data)
-    _ratio(below, data, total)
-    _finish(main, total, (), data, logarithmic=is_steep(np.asarray(total.values())))
-    filled = np.flatnonzero((total.values() > 0) | (data.values() > 0))
+    total = np.sum([h.values() for h in backgrounds.values()], axis=0)
+    figure = spectrum(
+        backgrounds, data=data, label=label, legend=legend, logarithmic=is_steep(total), axes=axes
+    )
+    main, below = figure.axes if axes is None else axes
+    filled = np.flatnonzero((total > 0) | (data.values() > 0))
     if filled.size:
-        edges = total.axes[0].edges
+        edges = data.axes[0].edges
         for ax in (main, below):
             ax.set_xlim(edges[filled[0]], edges[filled[-1] + 1])
-    main.legend(loc="upper right", ncols=2)
     main.text(0.03, 0.965, verdict.text, transform=main.transAxes, va="top", fontsize=6.6)
-    put_label(main, label)
-    below.set_xlabel(total.axes[0].label)
     return figure
 
 

@@ -63,6 +63,7 @@ def spectrum(
     label: Label,
     legend: Legend = OUR_LEGEND,
     logarithmic: bool = True,
+    axes: Sequence[Axes] | None = None,
 ) -> Figure:
     """One spectrum, with a ratio panel if there are data.
 
@@ -71,21 +72,22 @@ def spectrum(
     top. data: counts on the same axis.
     """
     with_ratio = data is not None
-    figure, axes = panels(
+    figure, panel = panels(
         2 if with_ratio else 1,
         height_in=3.1 if with_ratio else 2.5,
         heights=(3, 1) if with_ratio else None,
+        axes=axes,
     )
-    main: Axes = axes[0, 0]
+    main: Axes = panel[0, 0]
     total = _stack(main, backgrounds, legend)
     _overlay(main, signals, label.words)
     if data is not None:
         _points(main, data, scale=None, text=legend.data)
-        _ratio(axes[1, 0], data, total)
+        _ratio(panel[1, 0], data, total)
     _finish(main, total, signals, data, logarithmic=logarithmic)
     main.legend(loc="upper right", ncols=2)
     put_label(main, label)
-    axes[-1, 0].set_xlabel(total.axes[0].label)
+    panel[-1, 0].set_xlabel(total.axes[0].label)
     return figure
 
 

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import hist
 import matplotlib as mpl
@@ -166,14 +166,17 @@ def panels(
     height_in: float = 2.6,
     heights: Sequence[float] | None = None,
     share_x: bool = True,
+    axes: Sequence[Axes] | None = None,
 ) -> tuple[Figure, Any]:
-    """A figure with a (n_rows, n_columns) array of axes, outside pyplot."""
+    """A figure with a (n_rows, n_columns) array of axes, outside pyplot; or `axes` and theirs."""
+    if axes is not None:
+        figure = cast("Figure", axes[0].get_figure(root=True))
+        return figure, np.array(axes).reshape(n_rows, n_columns)
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    axes = figure.subplots(
+    return figure, figure.subplots(
         n_rows, n_columns, sharex="col" if share_x else "none", squeeze=False,
         height_ratios=heights,
     )  # fmt: skip
-    return figure, axes
 
 
 def put_label(ax: Axes, label: Label) -> None:
