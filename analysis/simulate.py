@@ -17,7 +17,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from multiprocessing.synchronize import Event
@@ -25,18 +25,19 @@ from pathlib import Path
 from types import FrameType
 
 from analysis.config.configuration import Configuration, load
-from analysis.config.samples import Signal
+from analysis.config.samples import Data, Signal
 from analysis.inputs.datasets import filled
 from analysis.terminal.compiling import compiling_said, said_for_workers, when_compiling
 from analysis.terminal.console import progress
 from analysis.terminal.interrupts import interrupts_held
+from simulation.pseudodata import PseudoData
 from simulation.recipe import SIGNALS, Recipe, SimulationError
-from simulation.samples import Grid, Setup, adapted_grid, setup_of
-from simulation.write import SampleSummary, recorded_recipe, write_sample
+from simulation.samples import Grid, Setup, adapted_grid
+from simulation.write import SampleSummary, recorded_recipe, setups_of, write_sample
 
 log = logging.getLogger(__name__)
 
-FileToMake = tuple[Recipe, Path]
+FileToMake = tuple[Recipe | PseudoData, Path]
 Report = Callable[[SampleSummary], None]
 
 
@@ -56,6 +57,15 @@ def simulate_samples(config_path: Path, *, workers: int, scale: float, overwrite
     process = {path: recipe.process for recipe, path in files}
     for name in dict.fromkeys(process.values()):
         here = [m for m in made if process[m.path] == name and m.rows]
+        if name == PseudoData.process:
+            for m in here:
+                log.info(
+                    "%s: %d events, unweighted; the heaviest row stood for %.3g of them",
+                    m.path.name,
+                    m.rows,
+                    m.max_weight_inv_fb * m.rows / m.sum_of_weights_inv_fb,
+                )
+            continue
         if here and name not in SIGNALS:
             rate = sum(m.sum_of_weights_inv_fb for m in here)
             squares = sum(m.sum_of_weights_inv_fb**2 / m.n_eff for m in here)
@@ -75,7 +85,9 @@ def files_to_make(config: Configuration, folder: Path, *, scale: float = 1.0) ->
     files: list[FileToMake] = []
     for sample in config.samples.values():
         recipe = sample.simulate
-        if recipe is None:
+        if recipe is None or recipe.process == "pseudodata":
+            if isinstance(sample, Data):
+                files += _pseudo_data(config, sample, folder)
             continue
         is_signal = isinstance(sample, Signal)
         size = recipe.n_generated or 0
@@ -105,6 +117,24 @@ def files_to_make(config: Configuration, folder: Path, *, scale: float = 1.0) ->
                     )
                 )
     return files
+
+
+def _pseudo_data(config: Configuration, sample: Data, folder: Path) -> list[FileToMake]:
+    """The file of simulated data; their luminosity says how many, whatever the --scale."""
+    recipe = sample.simulate
+    if recipe is None:
+        return []
+    made = PseudoData(
+        luminosity_inv_fb=sample.luminosity_inv_fb,
+        seed=recipe.seed,
+        signal_mass_gev=recipe.signal_mass_gev,
+        signal_cross_section_fb=recipe.signal_cross_section_fb,
+        isr=recipe.isr,
+        fsr=recipe.fsr,
+        beams=config.beams,
+        sqrt_s_spread_gev=recipe.sqrt_s_spread_gev,
+    )
+    return [(made, folder / sample.files[0])]
 
 
 def simulate_missing(
@@ -159,10 +189,12 @@ def _missing(
     return todo, kept
 
 
-def _difference(found: Recipe, wanted: Recipe) -> str:
+def _difference(found: Recipe | PseudoData, wanted: Recipe | PseudoData) -> str:
+    if type(found) is not type(wanted):
+        return f"process = {found.process} in the file, {wanted.process} wanted"
     parts = [
         f"{f.name} = {getattr(found, f.name)} in the file, {getattr(wanted, f.name)} wanted"
-        for f in fields(Recipe)
+        for f in fields(wanted)
         if getattr(found, f.name) != getattr(wanted, f.name)
     ]
     return "; ".join(parts)
@@ -194,13 +226,12 @@ def _made_by(
     made = []
     try:
         with interrupts_held():
-            grids: dict[Future[Grid | SampleSummary], list[FileToMake]] = {
-                pool.submit(_in_worker, adapted_grid, setup): jobs
-                for setup, jobs in _by_grid(todo).items()
-                if setup
-            }
-            plain = _by_grid(todo).get(None, [])
+            needs = {job: set(setups_of(job[0])) for job in todo}
+            setups = dict.fromkeys(setup for needed in needs.values() for setup in needed)
+            grids = {pool.submit(_in_worker, adapted_grid, setup): setup for setup in setups}
+            plain = [job for job, needed in needs.items() if not needed]
             waiting = {*grids, *(pool.submit(_in_worker, write_sample, *job) for job in plain)}
+        known: dict[Setup, Grid] = {}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
@@ -209,8 +240,11 @@ def _made_by(
                     made.append(result)
                     report(result)
                     continue
-                for job in grids[future]:
-                    waiting.add(pool.submit(_in_worker, write_sample, *job, result))
+                known[grids[future]] = result
+                for job, needed in needs.items():
+                    if grids[future] in needed and needed <= set(known):
+                        own = {setup: known[setup] for setup in needed}
+                        waiting.add(pool.submit(_in_worker, write_sample, *job, own))
     except BaseException:
         # running files are stopped, not waited for; their temporary files go with them
         for process in list((pool._processes or {}).values()):
@@ -219,14 +253,6 @@ def _made_by(
         raise
     pool.shutdown()
     return made
-
-
-def _by_grid(todo: Sequence[FileToMake]) -> dict[Setup | None, list[FileToMake]]:
-    """Files in their order, by what their grid depends on; None: they have no grid."""
-    groups: dict[Setup | None, list[FileToMake]] = {}
-    for job in todo:
-        groups.setdefault(setup_of(job[0]), []).append(job)
-    return groups
 
 
 def _start_worker(compiling: Event) -> None:

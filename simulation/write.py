@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -31,8 +32,9 @@ from selection.whole_files import replacing
 from simulation.alp import G_INV_GEV
 from simulation.calorimeter import ThreePhotons
 from simulation.detector import FloatArray, Reconstructed
+from simulation.pseudodata import PseudoData, pseudodata_from, write_events
 from simulation.recipe import PROCESS_CODE, SIGNALS, Recipe, SimulationError, recipe_from
-from simulation.samples import ROWS_PER_EVENT, Grid, Sample, simulate
+from simulation.samples import ROWS_PER_EVENT, Grid, Sample, Setup, setup_of, simulate
 from simulation.signal import G_PRIME
 
 log = logging.getLogger(__name__)
@@ -59,9 +61,29 @@ class SampleSummary:
     sum_of_weights_inv_fb: float
 
 
-def write_sample(recipe: Recipe, path: Path, grid: Grid | None = None) -> SampleSummary:
-    """Make the sample and its file; complete or not at all, also when interrupted."""
-    sample = simulate(recipe, grid)
+def setups_of(recipe: Recipe | PseudoData) -> tuple[Setup, ...]:
+    """What the grids that a file needs depend on; none for a process without a grid."""
+    if isinstance(recipe, PseudoData):
+        return recipe.setups
+    setup = setup_of(recipe)
+    return () if setup is None else (setup,)
+
+
+def write_sample(
+    recipe: Recipe | PseudoData, path: Path, grids: Mapping[Setup, Grid] | None = None
+) -> SampleSummary:
+    """Make the sample and its file; complete or not at all, also when interrupted.
+
+    grids: those of `setups_of(recipe)`, if they are known.
+    """
+    if isinstance(recipe, PseudoData):
+        found = write_events(recipe, path, (TREE, METADATA), grids)
+        n = len(found.rows)
+        per_fb = 1 / recipe.luminosity_inv_fb
+        return SampleSummary(
+            path, n, float("nan"), float("nan"), n, found.heaviest * per_fb, n * per_fb
+        )
+    sample = simulate(recipe, next((grids[s] for s in setups_of(recipe)), None) if grids else None)
     with replacing(path) as temporary:
         _write(recipe, sample, temporary)
     summary = _summary(sample, path)
@@ -78,7 +100,7 @@ def write_sample(recipe: Recipe, path: Path, grid: Grid | None = None) -> Sample
     return summary
 
 
-def recorded_recipe(path: Path) -> Recipe:
+def recorded_recipe(path: Path) -> Recipe | PseudoData:
     """The recipe stored in a file of ours."""
     try:
         with uproot.open(path) as file:
@@ -90,6 +112,8 @@ def recorded_recipe(path: Path) -> Recipe:
             f"with a tree {METADATA!r} that records its settings. Move it away or overwrite it."
         )
         raise SimulationError(msg) from error
+    if settings.get("process") == PseudoData.process:
+        return pseudodata_from(settings)
     return recipe_from(settings)
 
 

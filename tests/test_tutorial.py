@@ -40,6 +40,9 @@ def small(text):
             sample["n_generated"] = 1200
             if isinstance(sample["masses_gev"], dict):
                 sample["masses_gev"] = {"first": 1.0, "last": 6.0, "step": 0.5}
+        elif sample["kind"] == "data":
+            if "simulate" in sample:
+                sample["luminosity_inv_fb"] = 0.2
         else:
             sample["simulate"]["n_generated"] = 20_000
             sample["simulate"].pop("max_rows", None)

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError
 from analysis.config.conflicts import conflicts
 from analysis.config.looks import look_problems, with_style_of_file
 from analysis.config.mistakes import Mistake
+from analysis.config.normalisation import Normalisation, normalisation_problems
 from analysis.config.regions import Region, region_problems, region_search
 from analysis.config.samples import Sample, Signal, Strict
 from analysis.config.searches import DEFAULT_SEARCH, NoSearchError, plain_search
@@ -39,6 +40,7 @@ from selection.preselection import CandidatePolicy
 from selection.search import Search, SearchError
 
 MAX_CONFIG_BYTES = 1_000_000
+CHANGEABLE = ("search", "features", "cuts", "regions", "normalisation")  # beside settings
 
 
 class ConfigError(UserError):
@@ -76,6 +78,9 @@ class Configuration(Strict):
     regions: dict[str, Region] = Field(
         default_factory=dict,
         description="control regions: other cuts by name; docs/data.md",
+    )
+    normalisation: Normalisation | None = Field(
+        None, description="factors of backgrounds, fitted in control regions; null: none"
     )
     samples: dict[str, Sample]
     settings: Settings = Field(default_factory=Settings)
@@ -171,6 +176,7 @@ def parse(
         raise ConfigError(msg) from None
     config = _with_style(_with_search(config, root, where, folder), folder)
     found = list(region_problems(config.definition, config.regions))
+    found += _normalisation_problems(config)
     if not found:
         searches = (config.definition, *config.region_searches.values())
         found += conflicts(config.samples, config.columns, config.beams, searches)
@@ -182,6 +188,21 @@ def parse(
     if problems:
         raise ConfigError(listing(where, problems))
     return config
+
+
+def _normalisation_problems(config: Configuration) -> list[tuple[Place, str]]:
+    if config.normalisation is None:
+        return []
+    search, kinds = config.definition, {n: s.kind for n, s in config.samples.items()}
+    binned = [q.name for q in (search.axis, *search.features) if q.bins is not None]
+    found = normalisation_problems(
+        config.normalisation,
+        regions=config.regions,
+        backgrounds=[n for n, kind in kinds.items() if kind == "background"],
+        quantities=[*binned, search.axis.mass_name],
+        has_data="data" in kinds.values(),
+    )
+    return list(found)
 
 
 def _with_search(
@@ -240,8 +261,8 @@ def _with_overrides(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, 
 
 
 def _place_of(keys: list[str]) -> list[str]:
-    """Options change settings, features and cuts of the search, and regions."""
-    return keys if keys[0] in ("search", "features", "cuts", "regions") else ["settings", *keys]
+    """Options change settings, features and cuts of the search, regions, normalisation."""
+    return keys if keys[0] in CHANGEABLE else ["settings", *keys]
 
 
 def _named_option(

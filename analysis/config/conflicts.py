@@ -130,7 +130,22 @@ def _recipe_conflicts(sample: Signal | Background | Data, used: set[str]) -> lis
             )
         )
     is_signal = isinstance(sample, Signal)
-    if is_signal != (recipe.process in SIGNAL_PROCESSES) or isinstance(sample, Data):
+    hidden = recipe.signal_mass_gev is not None, recipe.signal_cross_section_fb > 0
+    if isinstance(sample, Data) and recipe.process == "pseudodata":
+        if recipe.n_generated or recipe.max_rows or recipe.parts != 1:
+            text = "pseudodata are one file; luminosity_inv_fb says how many events it has"
+            found.append(("simulate", text))
+        if hidden[0] != hidden[1]:
+            text = "give signal_mass_gev and signal_cross_section_fb together, or neither"
+            found.append(("simulate", text))
+        return found
+    if any(hidden):
+        found.append(("simulate", f"{recipe.process} hides no signal; only pseudodata do"))
+    if (
+        is_signal != (recipe.process in SIGNAL_PROCESSES)
+        or isinstance(sample, Data)
+        or recipe.process == "pseudodata"
+    ):
         found.append(("simulate", f"process {recipe.process} does not fit kind {sample.kind}"))
     elif is_signal and (recipe.n_generated or recipe.max_rows or recipe.parts != 1):
         text = "signal takes n_generated from the sample, one file per mass and no max_rows"

@@ -91,7 +91,7 @@ SIGNAL_PROCESSES = ("signal", "alp")  # the others are background
 class Simulate(Strict):
     """How `punzi simulate` makes the files of this sample."""
 
-    process: Literal["signal", "taupair", "mumugamma", "eemumu", "alp", "threegamma"]
+    process: Literal["signal", "taupair", "mumugamma", "eemumu", "alp", "threegamma", "pseudodata"]
     seed: int = Field(ge=0, lt=2**31, description="same seed, same events")
     n_generated: int | None = Field(
         None, gt=0, description="points generated over all parts (backgrounds)"
@@ -105,6 +105,10 @@ class Simulate(Strict):
     sqrt_s_spread_gev: float = Field(
         0.001, ge=0, lt=0.1, description="spread of sqrt(s); 0.0053 is SuperKEKB's"
     )
+    signal_mass_gev: float | None = Field(
+        None, gt=0, description="pseudodata: mass of a signal that is hidden in it"
+    )
+    signal_cross_section_fb: float = Field(0.0, ge=0, description="pseudodata: its cross section")
 
 
 class _Sample(Strict):

@@ -190,6 +190,9 @@ class LimitSettings(_Section):
         100_000, ge=1000, le=10_000_000, description="of the whole scan, for the global p-value"
     )
     seed: int = Field(1, ge=0, lt=2**31, description="of the toys")
+    expected_for: Literal["data", "target"] = Field(
+        "data", description="luminosity of limits while data are blind; unblinded: that of the data"
+    )
     unblind: bool = Field(
         False, description="show and count data after the cut; recorded in unblinding.json"
     )

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
+from analysis.figures.agreement import write_agreement
+from analysis.figures.control import control
 from analysis.figures.limits import limits
 from analysis.figures.readouts import placed
 from analysis.figures.results import feature_space, learning, maps, reaches
@@ -70,6 +72,7 @@ def draw_figures(
     results, plots = run_results(run, config, simulated), config.settings.plots
     warning = warning_of(run, network=results.network)
     listed: list[dict[str, Any]] = []
+    agreements: list[Mapping[str, Any]] = []
     saved: list[Future[tuple[Path, ...]]] = []
     look = look_of(plots.style, plots.font, plots.width_in)
     files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
@@ -84,13 +87,15 @@ def draw_figures(
                 saved.append(pool.submit(save, *work, **files))
                 saved[-1].add_done_callback(lambda _: advance())
             listed.append(_listed(run, drawing, plots.formats))
+            agreements += [drawing.agreement] if drawing.agreement else []
         for future in saved:
             future.result()
     write_json(run.figure_list, listed)
     written = [run.path / name for about in listed for name in about["files"]]
     for path in old - set(written):  # of masses or samples that are no longer shown
         path.unlink(missing_ok=True)
-    run.finish("plot", stamp, [*written, run.figure_list])
+    tables = write_agreement(run, agreements)
+    run.finish("plot", stamp, [*written, run.figure_list, *tables])
     log.info("plot: %d figures in %s", len(listed), run.plots)
     return _pictures(run)
 
@@ -148,7 +153,10 @@ def finished(drawing: Drawing, warning: str, *, dpi: int) -> None:
 
 def all_drawings(results: RunResults) -> Iterator[Drawing]:
     """The figures in the order of the report, one at a time."""
-    for group in (limits, reaches, spectra, maps, learning, feature_space, resolution, features):
+    for group in (
+        *(limits, reaches, spectra, control, maps, learning),
+        *(feature_space, resolution, features),
+    ):
         yield from group(results)
 
 
@@ -213,6 +221,7 @@ def _listed(run: RunFolder, drawing: Drawing, formats: Sequence[str]) -> dict[st
         "stem": drawing.stem,
         "title": drawing.title,
         "caption": drawing.caption,
+        "region": drawing.region,
         "files": [str((run.plots / f"{drawing.stem}.{k}").relative_to(run.path)) for k in kinds],
         **({} if readout is None else {"readout": placed(readout, drawing.figure)}),
     }
@@ -237,6 +246,7 @@ def _stamp(run: RunFolder, config: Configuration) -> Stamp:
         plots=config.settings.plots,
         limit=config.settings.limit,
         search=config.definition.plain(),
+        regions=config.regions,
         luminosity_inv_fb=config.luminosity_inv_fb,
         data_luminosity_inv_fb=data_luminosity_inv_fb(config),
         sqrt_s_gev=config.beams.sqrt_s_gev,

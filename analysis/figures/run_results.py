@@ -24,6 +24,7 @@ from analysis.figures.numbers import (
     shown_axes,
 )
 from analysis.limit.blinding import data_are_shown
+from analysis.limit.normalisation import factors_of
 from analysis.limit.stage import load_limits
 from analysis.run.folder import RunFolder
 from analysis.select.recorded import data_events, data_luminosity_inv_fb
@@ -73,12 +74,15 @@ class Drawing:
     numbers: CsvRows
     record: Record | None = None
     readout: Readout | None = None
+    region: str = ""  # that it belongs to, where it compares data with simulation
+    agreement: Mapping[str, Any] | None = None  # region, quantity and what limits.agreement found
 
 
 @dataclass(frozen=True)
 class RunResults:
     """Events, networks and results of a run."""
 
+    run: RunFolder
     config: Configuration
     simulated: SimulatedEvents
     data: EventTable | None
@@ -93,6 +97,7 @@ class RunResults:
     batch_study: Sequence[LossHistory]
     limits: Limits | None
     label: Label
+    factors: Mapping[str, float]  # of backgrounds, fitted in control regions; empty: all 1
 
     @property
     def search(self) -> Search:
@@ -170,6 +175,7 @@ def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvent
     fits, curve = load_fits(run.windows)
     plots = config.settings.plots
     return RunResults(
+        run=run,
         config=config,
         simulated=simulated,
         data=data_events(run, config),
@@ -190,6 +196,7 @@ def run_results(run: RunFolder, config: Configuration, simulated: SimulatedEvent
             sqrt_s_gev=config.beams.sqrt_s_gev,
             words=search_words(config.definition),
         ),
+        factors=factors_of(run),
     )
 
 
@@ -217,7 +224,8 @@ def shown_files(run: RunFolder) -> list[Path]:
     of_networks = [path for _, _, path in run.numbered_files()]
     return [
         *(run.figures_of_merit, run.windows, run.cutflow, run.skim_index),
-        *(path for path in (run.limits, run.unblinding) if path.exists()),
+        *(path for path in (run.limits, run.unblinding, run.normalisation) if path.exists()),
+        *sorted(run.regions.glob("*/skim/index.json")),
         *of_networks,
         *sorted(run.batch_study.glob("*.json")),
     ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 import hist
 import numpy as np
 
+from analysis.figures.agreement import agreement_text, compared
 from analysis.figures.numbers import (
     background_rows,
     histogram,
@@ -25,6 +26,7 @@ from plots.inputs import feature_distributions
 from plots.resolution import peak_fit, width_by_mass
 from plots.spectrum import SignalOverlay, before_and_after, spectrum
 from plots.style import Label, histogram_rows
+from selection.preselection import PRESELECTION
 from selection.search import Axis
 from selection.table import BoolArray
 
@@ -79,15 +81,18 @@ def spectra(m: RunResults) -> Iterator[Drawing]:
         for stage, s in (("before", before), ("after", after)):
             if s.data is None:
                 continue
+            found = compared(s.data, s.backgrounds)
+            row = {"region": PRESELECTION, "quantity": quantity, **asdict(found)}
             yield Drawing(
                 f"{quantity}_{stage}",
                 f"{title} {stage} the cut, with data",
                 f"Lower panel: data over simulation; red triangles: above the panel, or data where "
-                f"nothing is expected. {signal}{about}",
+                f"nothing is expected. {agreement_text(found)} {signal}{about}",
                 spectrum(
                     s.backgrounds, signals=s.signals, data=s.data, label=label, legend=m.legend
                 ),
                 s.rows(),
+                agreement=row if stage == "before" else None,
             )
 
 
@@ -108,7 +113,8 @@ def both_stages(m: RunResults, quantity: str, cross_section_fb: float) -> tuple[
     def filled(keep: BoolArray) -> tuple[dict[str, hist.Hist], dict[float, hist.Hist]]:
         samples = background_rows(table).items()
         stack = {
-            name: histogram(axis, table, rows & keep, m.search) * scale for name, rows in samples
+            name: histogram(axis, table, rows & keep, m.search) * scale * m.factors.get(name, 1.0)
+            for name, rows in samples
         }
         masses = {
             mass: histogram(axis, table, signal_rows(table, mass) & keep, m.search)

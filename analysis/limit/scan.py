@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from analysis.evaluate.passing import row_weight
+from analysis.limit.normalisation import factors_of
 from analysis.run.folder import RunFolder, write_csv, write_json
 from limits.interpolation import smooth
 from limits.trials import elementary_intervals
@@ -186,7 +187,7 @@ def effective_rows(w: Floats, w2: Floats, nearby: Floats) -> tuple[Floats, Float
 
 
 def passing_columns(run: RunFolder, network: int) -> dict[str, Any]:
-    """Columns of `passing.parquet`, for one network."""
+    """Columns of `passing.parquet`, for one network, with fitted factors in the weights."""
     table = pq.read_table(run.passing)
     if table.num_columns == 0:
         msg = (
@@ -195,7 +196,11 @@ def passing_columns(run: RunFolder, network: int) -> dict[str, Any]:
         )
         raise ScanError(msg)
     own = table.filter(table["network"].to_numpy() == network)
-    return {name: own[name].to_numpy(zero_copy_only=False) for name in own.column_names}
+    columns = {name: own[name].to_numpy(zero_copy_only=False) for name in own.column_names}
+    for sample, factor in factors_of(run).items():
+        rows = columns["sample"] == sample
+        columns["weight"] = np.where(rows, columns["weight"] * factor, columns["weight"])
+    return columns
 
 
 def _efficiency(

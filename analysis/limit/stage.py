@@ -32,12 +32,13 @@ from analysis.limit.methods import (
     shape,
     signal_uncertainty,
 )
+from analysis.limit.normalisation import fit_normalisation, with_errors, with_factors
 from analysis.limit.scan import make_scan, scan_windows, write_scan
 from analysis.limit.workspace import write_workspaces
 from analysis.run.code import code_digest
 from analysis.run.folder import RunFolder, content_digest, write_csv, write_json
 from analysis.run.stamps import Stamp, stamp_of
-from analysis.select.index import load_inputs
+from analysis.select.index import load_inputs, load_selection
 from analysis.select.recorded import data_events, data_luminosity_inv_fb
 from analysis.train.outcome import failed_networks
 from analysis.train.stage import SimulatedEvents
@@ -66,6 +67,7 @@ def find_limits(
     if run.is_current("limit", stamp):
         log.info("limit: up to date")
         return load_limits(run) if has_cut else None
+    fit_normalisation(run, config)
     if not has_cut:
         for path in (run.scan, run.scan_csv, run.limits, run.limits_csv, run.workspaces):
             path.unlink(missing_ok=True)  # of an earlier evaluation
@@ -75,15 +77,16 @@ def find_limits(
     scan = make_scan(
         run,
         config,
-        simulated,
+        with_factors(run, simulated),
         windows_of_scan(run, config, simulated.windows),
         network=network,
-        luminosity_inv_fb=data_luminosity_inv_fb(config) or config.luminosity_inv_fb,
+        luminosity_inv_fb=limit_luminosity_inv_fb(config),
     )
     write_scan(run, scan)
     if data_are_shown(config):
         note_unblinding(run, config, network=network)
     data = observed_axis(run, config, network)
+    config = with_errors(config, run)
     limits = limits_of(run, config, scan, data, (simulated.windows, datasets))
     write_json(run.limits, to_json(limits))
     write_csv(run.limits_csv, list(to_rows(limits)))
@@ -100,6 +103,13 @@ def find_limits(
     run.finish("limit", stamp, outputs)
     _tell(run, scan, network)
     return limits
+
+
+def limit_luminosity_inv_fb(config: Configuration) -> float:
+    """That of the data, if there are any; of blind data the target, where it is asked for."""
+    measured = data_luminosity_inv_fb(config)
+    planned = config.settings.limit.expected_for == "target" and not data_are_shown(config)
+    return config.luminosity_inv_fb if planned or not measured else measured
 
 
 def windows_of_scan(run: RunFolder, config: Configuration, simulated: MassWindows) -> MassWindows:
@@ -193,5 +203,15 @@ def _stamp(run: RunFolder, config: Configuration, network: int) -> Stamp:
         luminosity_inv_fb=config.luminosity_inv_fb,
         data_luminosity_inv_fb=data_luminosity_inv_fb(config),
         uncertainty={name: getattr(sample, "uncertainty", None) for name, sample in samples},
+        normalisation=_normalisation_stamp(run, config),
         code=code_digest("analysis.limit"),
     )
+
+
+def _normalisation_stamp(run: RunFolder, config: Configuration) -> dict[str, str] | None:
+    """Events of the regions that are fitted; None where no factors are."""
+    wanted = config.normalisation
+    if wanted is None:
+        return None
+    regions = {name: load_selection(run.region(name)).fingerprint for name in wanted.regions}
+    return {"settings": str(wanted), **regions}

@@ -30,6 +30,7 @@ from analysis.report.page import (
     preformatted,
     table,
 )
+from analysis.report.regions import region_sections
 from analysis.report.summary import Outcome, Summary, summary_of
 from analysis.report.tables import cutflow_table, reach_table
 from analysis.run.folder import RunFolder, content_digest, write_json
@@ -75,6 +76,7 @@ def write_report(run: RunFolder, config: Configuration, datasets: Sequence[Datas
         ),
         **_limits(run),
         "reach": ("Reach", reach_table(load_ensembles(run))),
+        **region_sections(run, config),
         "figures": ("Figures", _figures(run)),
         "configuration": (
             "Configuration",
@@ -174,7 +176,7 @@ def _limits(run: RunFolder) -> dict[str, tuple[str, str]]:
 
 
 def _figures(run: RunFolder) -> str:
-    listed = load_list(run)
+    listed = [about for about in load_list(run) if not about.get("region")]
     drawn = "\n".join(figure(run.path, about, wide=about["stem"] in WIDE) for about in listed)
     return f'<div class="figures">\n{drawn}\n</div>'
 
@@ -193,6 +195,8 @@ def _provenance(run: RunFolder, origin: dict[str, Any]) -> str:
         run.limits_csv: "limits and p-values",
         run.workspaces: "a pyhf workspace per scan mass",
         run.hepdata / "submission.yaml": "tables for HEPData",
+        run.agreement_csv: "agreement of data and simulation",
+        run.normalisation: "factors of backgrounds, fitted in control regions",
         run.unblinding: "when data were seen after the cut",
         run.provenance: "inputs, versions, code",
         run.log: "log",

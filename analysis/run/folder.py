@@ -7,6 +7,8 @@
     rectangular_cuts.csv                                        evaluate, if asked for
     scan.json .csv limit.json .csv hepdata/ workspaces.zip      limit
     unblinding.json                                             when data were first looked at
+    normalisation.json                                          limit, if factors are fitted
+    agreement.json .csv                                         plot, with data
     plots/                                                      plot
     regions/NAME/: skim/ cutflow.json histograms.json .root     select, of each control region
     fresh/                                                      confirm
@@ -207,6 +209,20 @@ class RunFolder:
     def unblinding(self) -> Path:
         """When data were looked at after the cut, and with which model."""
         return self.path / "unblinding.json"
+
+    @property
+    def normalisation(self) -> Path:
+        """Factors of backgrounds fitted in control regions, where they are asked for."""
+        return self.path / "normalisation.json"
+
+    @property
+    def agreement(self) -> Path:
+        """chi^2 and largest deviation of data and simulation, per region and quantity."""
+        return self.path / "agreement.json"
+
+    @property
+    def agreement_csv(self) -> Path:
+        return self.path / "agreement.csv"
 
     @property
     def rectangular_cuts(self) -> Path:

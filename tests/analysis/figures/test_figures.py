@@ -33,6 +33,8 @@ from plots.learning import loss_evolution
 from plots.style import PROCESS_TEXT, Label, save
 
 EXPECTED = {
+    *(f"data_preselection_{name}" for name in ("pt_thrust", "pt_max_wrt_min", "pl_max_wrt_min")),
+    *(f"data_preselection_{name}" for name in ("pt_mumu", "cut_recoil_theta", "cut_extra_energy")),
     *("limit_cross_section", "p_values"),
     *("sigma_min", "figure_of_merit", "efficiency_background", "cuts"),
     *("recoil_mass", "recoil_mass_before", "recoil_mass_after"),
@@ -330,3 +332,25 @@ def test_cross_section_of_the_overlay_is_a_round_number(evaluated):
 def test_text_with_broken_mathematics_is_drawn_as_written(text):
     assert drawable(text) == text.replace("$", r"\$")
     assert drawable(r"$\tau\tau$") == r"$\tau\tau$"
+
+
+def test_every_comparison_with_data_has_its_agreement(drawn, evaluated):
+    """A row per figure with data before the cut; its numbers are those of the figure's CSV."""
+    run = evaluated[0]
+    rows = list(csv.DictReader(run.agreement_csv.open()))
+    assert rows == [
+        {k: str(v) for k, v in row.items()} for row in json.loads(run.agreement.read_text())
+    ]
+    stems = {f"data_{r['region']}_{r['quantity'].replace(':', '_')}" for r in rows}
+    assert {p.stem for p in drawn if p.stem.startswith("data_")} < stems
+    own = next(row for row in rows if row["quantity"] == "pt_mumu")
+    bins = list(csv.DictReader((run.plots / "data_preselection_pt_mumu.csv").open()))
+    inside = [
+        b for b in bins if float(own["low"]) - 1e-6 < float(b["low"]) < float(own["high"]) - 1e-6
+    ]
+    assert float(own["n_data"]) == sum(float(b["data"]) for b in inside) > 0
+    expected = sum(float(b["background"]) for b in inside)
+    assert float(own["n_expected"]) == pytest.approx(expected)
+    error = sum(float(b["background_error"]) ** 2 for b in inside)
+    pull = (float(own["n_data"]) - expected) / np.sqrt(expected + error)
+    assert float(own["pull"]) == pytest.approx(pull)
