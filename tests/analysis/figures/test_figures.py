@@ -139,7 +139,7 @@ def test_figures_with_data_say_the_luminosity_of_the_data_and_others_the_target(
         run, with_samples(config, {"recorded": {"luminosity_inv_fb": 7.5}}), simulated
     )
     for drawing in all_drawings(results):
-        shows_data = drawing.stem.startswith("recoil_mass")
+        shows_data = drawing.stem.startswith(("recoil_mass", "data_"))
         assert ("7.5 fb$^{-1}$" in texts(drawing)) == shows_data, drawing.stem
         assert ("scaled to the 7.5 fb⁻¹ of the data" in drawing.caption) == shows_data
         assert not (shows_data and target in texts(drawing))
