@@ -4,7 +4,8 @@
     letters  sizes are shares of the style's `font.size` (plots/axes.py)
 
 A style lies over ours. One that sets `figure.figsize` was made for figures of that width, so ours
-are enlarged to it as they are, unless a width is asked for. What decides the geometry and the bytes of files stays ours.
+are enlarged to it as they are, unless a width is asked for. What decides the geometry and the bytes
+of files stays ours.
 """
 
 from __future__ import annotations
