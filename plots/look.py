@@ -4,7 +4,8 @@
     letters  sizes are shares of the style's `font.size` (plots/axes.py)
 
 A style lies over ours. One that sets `figure.figsize` was made for figures of that width, so ours
-take it, unless a width is asked for. What decides the geometry and the bytes of files stays ours.
+are enlarged to it as they are, unless a width is asked for. What decides the geometry and the bytes
+of files stays ours.
 """
 
 from __future__ import annotations
@@ -48,11 +49,14 @@ class Look:
 
     parameters: Mapping[Any, Any] = field(default_factory=dict)
     width_in: float = COLUMN_IN
+    enlarged: bool = False  # height as width, for a style whose letters are as large
 
     def size(self, width_in: float, height_in: float) -> tuple[float, float]:
         """Of a figure that is so large in our own look."""
         if self.width_in == COLUMN_IN:
             return width_in, height_in
+        if self.enlarged:
+            return width_in * self.width_in / COLUMN_IN, height_in * self.width_in / COLUMN_IN
         wide = self.width_in if width_in <= COLUMN_IN else max(width_in, self.width_in)
         return wide, height_in * (wide / width_in) ** 0.5
 
@@ -76,11 +80,12 @@ def look_of(
 ) -> Look:
     """named: a style by name, or its parameters."""
     found = {} if named is None else style_parameters(named)
-    fallback = found["figure.figsize"][0] if "figure.figsize" in found else COLUMN_IN
     kept = {k: v for k, v in found.items() if k not in OURS and not k.startswith(OUR_GROUPS)}
     if font is not None:
         kept |= _font(font)
-    return Look(kept, float(fallback) if width_in is None else width_in)
+    if width_in is None and "figure.figsize" in found:
+        return Look(kept, float(found["figure.figsize"][0]), enlarged=True)
+    return Look(kept, COLUMN_IN if width_in is None else width_in)
 
 
 def style_parameters(named: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def test_parameters_of_a_style_rule_and_letters_follow_its_size():
     (ax,) = figure.axes
     assert ax.spines["left"].get_linewidth() == 2
     assert max(text.get_fontsize() for text in ax.texts) == pytest.approx(26)
-    assert figure.get_size_inches()[0] == 10  # made for figures of this width
+    ours = figure_of(OUR_LOOK).get_size_inches()
+    assert figure.get_size_inches() == pytest.approx(ours * 10 / 3.4)  # made for this width
     narrow = figure_of(look_of(WITH_FIGSIZE, None, COLUMN_IN))
     assert narrow.get_size_inches()[0] == COLUMN_IN
 
