@@ -124,6 +124,12 @@ class TrainingSection(_Section):
     hypothesis_weights: tuple[Annotated[float, Field(ge=0)], ...] | None = Field(
         None, min_length=1, description="weight of each trained mass in the loss; null: equal"
     )
+    device: str = Field(
+        DEFAULT.device,
+        min_length=1,
+        max_length=40,
+        description="cpu: compiled; any other of torch, such as cuda: plain torch",
+    )
     bce_equal_budget: bool = Field(
         True, description="train the BCE net on, with the budget of the Punzi stage, to compare"
     )
@@ -265,6 +271,7 @@ class Settings(_Section):
             log_loss=t.log_loss,
             power=t.power,
             hypothesis_weights=t.hypothesis_weights,
+            device=t.device,
             **self.sensitivity.model_dump(),
         )
         return with_equal_budget(made) if t.bce_equal_budget else made

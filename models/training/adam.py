@@ -10,6 +10,7 @@ checkpoints hold one kind of memory, whoever made the steps. float32 throughout,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +37,15 @@ class AdamMemory:
         """theta after one more step, which is remembered."""
         g: Flat = gradient.astype(np.float32)
         self.steps += 1
-        self.mean = self.mean + np.float32(1 - BETA1) * (g - self.mean)
-        self.square = np.float32(BETA2) * self.square + np.float32(1 - BETA2) * (g * g)
+        self.mean = _single(self.mean + np.float32(1 - BETA1) * (g - self.mean))
+        self.square = _single(np.float32(BETA2) * self.square + np.float32(1 - BETA2) * (g * g))
         size = rate / (1 - BETA1**self.steps)
-        root: Flat = np.sqrt(self.square) / np.float32((1 - BETA2**self.steps) ** 0.5)
-        moved: Flat = theta - np.float32(size) * (self.mean / (root + np.float32(EPSILON)))
-        return moved
+        root = np.sqrt(self.square) / np.float32((1 - BETA2**self.steps) ** 0.5)
+        return _single(theta - np.float32(size) * (self.mean / (root + np.float32(EPSILON))))
+
+
+def _single(values: npt.NDArray[Any]) -> Flat:
+    return values.astype(np.float32, copy=False)
 
 
 def memory_of(optimizer: torch.optim.Optimizer, network: PunziNet) -> AdamMemory:

@@ -28,6 +28,7 @@ from torch import Tensor
 from models.network import PunziNet
 from models.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from models.training.checks import failures
+from models.training.device import COMPILED, usable_device
 from models.training.epochs import CompiledEpoch, Epochs
 from models.training.group_sums import SumsBy, group_sums
 from models.training.history import History, history_from_rows
@@ -104,6 +105,9 @@ def train_network(
     if v is not None and len(v) != data.n_masses:
         msg = f"{len(v)} hypothesis_weights for {data.n_masses} trained masses"
         raise ValueError(msg)
+    if settings.device != COMPILED:
+        usable_device(settings.device)
+        sums_by = "torch"
     with shared_map(threads) as over:
         epochs = Epochs(data, with_epochs(settings, len(data)), seed, sums_by, over, threads)
         return _train(epochs, validation, checkpoint, progress)
@@ -259,7 +263,7 @@ def _start(epochs: Epochs, resumed: Checkpoint | None) -> _State:
         data.features.max(axis=1),
         hidden=settings.hidden,
         seed=epochs.seed,
-    )
+    ).to(settings.device)
     if resumed is None:
         optimizer = _optimizer(network, settings.stages[0])
         return _State(
@@ -270,7 +274,7 @@ def _start(epochs: Epochs, resumed: Checkpoint | None) -> _State:
     optimizer = _optimizer(network, settings.stages[resumed.stage])
     for at, parameter in enumerate(network.parameters()):
         memory = {
-            name.partition(".")[2]: tensor.clone()
+            name.partition(".")[2]: tensor.to(parameter.device if tensor.ndim else "cpu", copy=True)
             for name, tensor in resumed.optimizer.items()
             if name.startswith(f"{at}.")
         }
@@ -356,7 +360,7 @@ def _demand_finite(loss: Tensor, state: _State, epochs: Epochs, rate: float) -> 
 
 def _result(state: _State, epochs: Epochs) -> TrainedNetworks:
     data, settings = epochs.data, epochs.settings
-    after = {stage.name: copy.deepcopy(state.network) for stage in settings.stages}
+    after = {stage.name: copy.deepcopy(state.network).cpu() for stage in settings.stages}
     for name, network in after.items():
         network.load_state_dict(state.after[name])
     notes = [f"no training signal at {m:g} GeV: left out" for m in data.masses_without_events]

@@ -44,7 +44,7 @@ def refine(
     parameters = list(network.parameters())
 
     def move(x: Vector) -> None:
-        vector_to_parameters(torch.from_numpy(x.astype(np.float32)), parameters)
+        vector_to_parameters(torch.from_numpy(x.astype(np.float32)).to(parameters[0]), parameters)
 
     def value_and_slopes(x: Vector) -> tuple[float, Vector]:
         move(x)
@@ -54,13 +54,13 @@ def refine(
             return FORBIDDEN, np.zeros_like(x)
         value.backward()
         slopes = [p.grad.flatten() for p in parameters if p.grad is not None]
-        return float(value.detach()), torch.cat(slopes).numpy().astype(np.float64)
+        return float(value.detach()), torch.cat(slopes).cpu().numpy().astype(np.float64)
 
     def step(intermediate_result: OptimizeResult) -> None:
         move(intermediate_result.x)
         after(float(intermediate_result.fun))
 
-    start = parameters_to_vector(parameters).detach().numpy().astype(np.float64)
+    start = parameters_to_vector(parameters).detach().cpu().numpy().astype(np.float64)
     options = {"maxiter": iterations, "maxfun": 10 * iterations, "maxcor": MEMORY}
     found = minimize(
         value_and_slopes, start, jac=True, method="L-BFGS-B", callback=step,

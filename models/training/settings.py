@@ -98,6 +98,7 @@ class TrainingSettings:
     b: float = 1.28155
     formula: FormulaName = "paper"
     hypothesis_weights: tuple[float, ...] | None = None  # one per trained mass; None: equal
+    device: str = "cpu"  # of torch; "cpu": the compiled kernels (device.py)
 
     def __post_init__(self) -> None:
         names = [stage.name for stage in self.stages]
