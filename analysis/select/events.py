@@ -137,12 +137,14 @@ def skim_columns(
     keep: npt.NDArray[np.bool_],
 ) -> Columns:
     """The columns of the skim for the rows that pass; computed: what the ntuple does not have."""
-    n = int(np.count_nonzero(keep))
+    rows = np.flatnonzero(keep)  # a third of the time of a mask for every column
+    n = len(rows)
     none = np.zeros(n, np.int64)
-    keys = {k: columns[k][keep].astype(np.int64) for k in KEY_COLUMNS if k in columns}
+    weight = columns["weight"].take(rows) if "weight" in columns else np.ones(n)
+    keys = {k: columns[k].take(rows).astype(np.int64) for k in KEY_COLUMNS if k in columns}
     return {
-        **{name: values[keep] for name, values in computed.items()},
-        "weight": columns["weight"][keep].astype(np.float64) if "weight" in columns else np.ones(n),
+        **{name: values.take(rows) for name, values in computed.items()},
+        "weight": weight.astype(np.float64, copy=False),
         "key": event_keys(dataset, keys, n),
         **{name: keys.get(name, none) for name in KEY_COLUMNS},
     }

@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import hist
-import numpy as np
 import numpy.typing as npt
 import uhi.io.json
 import uproot
 
 from selection.masses import signed_root
 from selection.search import Quantity, Search, math_unit
-from selection.table import FloatArray
 from selection.whole_files import replacing, write_text
 
 Histograms = dict[str, hist.Hist]  # quantity -> histogram
@@ -56,24 +54,6 @@ def empty_histograms(search: Search) -> Histograms:
     return weighted | raw
 
 
-def skim_histograms(skim: Mapping[str, npt.NDArray[Any]], search: Search) -> Histograms:
-    """Histograms of the columns of a shard. A negative square is in the underflow of its root."""
-    filled = empty_histograms(search)
-    weight: FloatArray = skim["weight"]
-    constant = len(weight) > 0 and bool(np.all(weight == weight[0]))
-    for name in quantity_axes(search):
-        value = quantity_values(name, search, skim)
-        raw = filled[f"{name}_raw"]
-        raw.fill(value)
-        if constant:  # n times the same weight: no second pass
-            view = filled[name].view(flow=True)
-            view.value = raw.view(flow=True) * weight[0]
-            view.variance = raw.view(flow=True) * weight[0] ** 2
-        else:
-            filled[name].fill(value, weight=weight)
-    return filled
-
-
 def quantity_values(
     name: str, search: Search, columns: Mapping[str, npt.NDArray[Any]]
 ) -> npt.NDArray[Any]:
@@ -88,12 +68,6 @@ def quantity_values(
 def added(left: Histograms, right: Histograms) -> Histograms:
     """Sum of two sets, quantity by quantity."""
     return {name: left[name] + right[name] for name in left}
-
-
-def add_to(total: Histograms, more: Histograms) -> None:
-    """Add a set to another in place, quantity by quantity."""
-    for name, filled in more.items():
-        total[name] += filled
 
 
 def save_json(path: Path, histograms: Mapping[str, Histograms]) -> None:

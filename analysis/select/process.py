@@ -23,7 +23,7 @@ from analysis.run.executors import Execution, open_executor
 from analysis.run.folder import RunFolder
 from analysis.select.chunks import Chunk
 from analysis.select.events import ChunkCounts
-from analysis.select.histograms import Histograms, skim_histograms
+from analysis.select.histogram_sums import Sums, skim_sums
 from analysis.select.processor import SelectEvents
 from analysis.select.skim import SkimError, read_shard, shard_counts
 from analysis.terminal.console import progress
@@ -41,7 +41,7 @@ class SelectionError(UserError):
     """The selection stopped; the message says where and what to do."""
 
 
-Result = tuple[Histograms, ChunkCounts]
+Result = tuple[Sums, ChunkCounts]
 
 
 def processed_chunks(
@@ -50,7 +50,7 @@ def processed_chunks(
     chunks: Sequence[Chunk],
     execution: Execution,
 ) -> tuple[dict[str, Result], dict[str, str]]:
-    """Shard -> histograms and cutflow, and for those that could not be made -> why."""
+    """Shard -> sums of its histograms and cutflow, and for those that could not be made -> why."""
     searches = {PRESELECTION: config.definition, **config.region_searches}
     results = _kept(run.path, chunks, searches)
     missing = [left for chunk in chunks if (left := _without(chunk, results)).shards]
@@ -72,7 +72,7 @@ def processed_chunks(
         msg = f"cannot write to {run.path}: {unwritten[0]}; make room and run again"
         raise SelectionError(msg)
     made = {shard: found["made"] for shard, found in out.items() if "made" in found}
-    results |= {shard: (found.histograms, found.counts) for shard, found in made.items()}
+    results |= {shard: (found.sums, found.counts) for shard, found in made.items()}
     unopened = {"error": "the data cannot be read; copy or make the file again"}
     gone = [s for chunk in missing for s in chunk.shards.values() if s not in results]
     return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
@@ -104,7 +104,7 @@ def _kept(run: Path, chunks: Sequence[Chunk], searches: Mapping[str, Search]) ->
             table = read_shard(path)
             columns = {name: table[name].to_numpy() for name in table.column_names}
             counts = ChunkCounts.from_plain(shard_counts(table))
-            results[shard] = (skim_histograms(columns, searches[region]), counts)
+            results[shard] = (skim_sums(columns, searches[region]), counts)
         except (SkimError, KeyError, ValueError, TypeError):
             log.warning("the skim file %s is damaged and is made again", path)
             path.unlink()

@@ -16,7 +16,7 @@ from analysis.inputs.columns import read_columns, with_event_numbers
 from analysis.inputs.tables import open_table
 from analysis.select.chunks import Chunk
 from analysis.select.events import ChunkCounts, Selected, selected_events
-from analysis.select.histograms import Histograms, skim_histograms
+from analysis.select.histogram_sums import Sums, skim_sums
 from analysis.select.skim import shard_schema, write_shard
 from selection.keys import event_identities
 from selection.preselection import PRESELECTION, CandidatePolicy
@@ -27,7 +27,7 @@ from selection.search import Search
 class Made:
     """What is known of a shard that was made."""
 
-    histograms: Histograms
+    sums: Sums  # of its histograms
     counts: ChunkCounts
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Made:
@@ -49,14 +49,14 @@ class SelectEvents:
             made = {}
             for region, (columns, counts) in self.selected(chunk).items():
                 search = self.searches[region]
-                histograms = skim_histograms(columns, search)
+                sums = skim_sums(columns, search)
                 schema = shard_schema(search.feature_names, tuple(search.cut_variables))
                 path = Path(self.run) / chunk.shards[region]
                 try:
                     write_shard(path, columns, schema, asdict(counts))
                 except OSError as error:  # a full disk is not a bad input file
                     return {shard: {"unwritten": _first_line(error)} for shard in shards}
-                made[chunk.shards[region]] = {"made": Made(histograms, counts)}
+                made[chunk.shards[region]] = {"made": Made(sums, counts)}
         except Exception as error:  # one bad chunk must be named, not end the others
             return {shard: {"error": _first_line(error)} for shard in shards}
         return made

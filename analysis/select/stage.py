@@ -29,7 +29,8 @@ from analysis.select.accounting import (
 )
 from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.events import ChunkCounts
-from analysis.select.histograms import add_to, empty_histograms, save_json, save_root
+from analysis.select.histogram_sums import as_histograms, no_sums
+from analysis.select.histograms import save_json, save_root
 from analysis.select.index import Selection, load_selection, save_inputs, save_selection
 from analysis.select.process import Result, processed_chunks
 from analysis.select.selected import selected_findings
@@ -130,13 +131,13 @@ def _write_results(
     parts: list[Part] = []
     for ds in datasets:
         norm = ds.constant_weight * ds.scale / (1 - lost.get(ds.name, 0.0))
-        total = empty_histograms(search)
+        total = no_sums(search)
         for shard, (filled, counted) in done.get(ds.name, ()):
-            add_to(total, filled)
+            total += filled
             before = everything.get(ds.name)
             everything[ds.name] = counted if before is None else before + counted
             parts.append(Part(ds.sample, shard, ds.mass_gev, norm))
-        histograms[ds.name] = total
+        histograms[ds.name] = as_histograms(total, search)
         if ds.name in everything:
             flow = everything[ds.name].flow
             flows[ds.name] = {

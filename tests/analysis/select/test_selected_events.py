@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from analysis.select.events import selected_events
-from analysis.select.histograms import added, quantity_axes, skim_histograms
+from analysis.select.histogram_sums import skim_histograms
+from analysis.select.histograms import added, quantity_axes
 from selection.beams import SUPERKEKB
 from selection.keys import event_identities, row_keys
 from selection.ntuple import EVENT_COLUMNS, KEY_COLUMNS
