@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from analysis.config.samples import Strict
-from analysis.config.yaml_places import Place, unknown_name
+from analysis.config.yaml_places import Place
 
 
 class Normalisation(Strict):
@@ -45,7 +45,8 @@ def normalisation_problems(
     ):
         for name in names:
             if name not in known:
-                yield (*at, key), unknown_name(name, list(known))
+                there = ", ".join(known) or "none"
+                yield (*at, key), f"{name!r} is not there; there are: {there}"
         if len(set(names)) < len(names):
             yield (*at, key), "a name is given twice"
     if not has_data:
