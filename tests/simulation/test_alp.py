@@ -11,6 +11,7 @@ from analysis.config.samples import SIGNAL_PROCESSES, Simulate
 from selection.beams import SUPERKEKB
 from simulation.alp import G_INV_GEV, alp_draws, cross_section_fb
 from simulation.couplings import ALPHA, FB_GEV2
+from simulation.pseudodata import PseudoData
 from simulation.radiation import exponent, radiator
 from simulation.recipe import SIGNALS, Process, Recipe, SimulationError
 from simulation.samples import simulate
@@ -211,5 +212,6 @@ def test_impossible_recipes_say_what_is_wrong(settings, said):
 
 
 def test_configuration_and_simulation_know_the_same_processes():
-    assert get_args(Simulate.model_fields["process"].annotation) == get_args(Process)
+    known = get_args(Simulate.model_fields["process"].annotation)
+    assert known == (*get_args(Process), PseudoData.process)
     assert SIGNAL_PROCESSES == SIGNALS

@@ -337,14 +337,15 @@ def test_text_with_broken_mathematics_is_drawn_as_written(text):
 def test_every_comparison_with_data_has_its_agreement(drawn, evaluated):
     """A row per figure with data before the cut; its numbers are those of the figure's CSV."""
     run = evaluated[0]
-    rows = list(csv.DictReader(run.agreement_csv.open()))
+    rows = list(csv.DictReader(run.agreement_csv.read_text().splitlines()))
     assert rows == [
         {k: str(v) for k, v in row.items()} for row in json.loads(run.agreement.read_text())
     ]
     stems = {f"data_{r['region']}_{r['quantity'].replace(':', '_')}" for r in rows}
     assert {p.stem for p in drawn if p.stem.startswith("data_")} < stems
     own = next(row for row in rows if row["quantity"] == "pt_mumu")
-    bins = list(csv.DictReader((run.plots / "data_preselection_pt_mumu.csv").open()))
+    drawn_csv = run.plots / "data_preselection_pt_mumu.csv"
+    bins = list(csv.DictReader(drawn_csv.read_text().splitlines()))
     inside = [
         b for b in bins if float(own["low"]) - 1e-6 < float(b["low"]) < float(own["high"]) - 1e-6
     ]
