@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulation.couplings import ALPHA, FB_GEV2
-from simulation.frames import boost, isotropic, polar
+from simulation.frames import boost, isotropic, polar, put
 from simulation.radiation import photon, radiated_share, recoil_velocity
 
 G_INV_GEV = 1e-3
@@ -54,10 +54,10 @@ def _fill(  # type: ignore[no-untyped-def]
         one, other = polar(0.5 * mass, c, phi), polar(0.5 * mass, -c, phi + pi)
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
-        out[i, 0] = boost((x, y, w, e), velocity)
-        out[i, 1] = boost(boost((one[0], one[1], one[2], 0.5 * mass), flight), velocity)
-        out[i, 2] = boost(boost((other[0], other[1], other[2], 0.5 * mass), flight), velocity)
-        out[i, 3] = gamma
+        put(out[i, 0], boost((x, y, w, e), velocity))
+        put(out[i, 1], boost(boost((one[0], one[1], one[2], 0.5 * mass), flight), velocity))
+        put(out[i, 2], boost(boost((other[0], other[1], other[2], 0.5 * mass), flight), velocity))
+        put(out[i, 3], gamma)
     return weight
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from selection.beams import Beams
 from simulation.detector import photon_missed
-from simulation.frames import lab_matrix
+from simulation.frames import lab_matrix, put
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def _respond(rng, momenta, weight, to_lab, sqrt_s, hit_or_miss, seen, kept):  # 
             continue
         lowest = np.inf
         for j in range(3):
-            seen[i, j] = measured(rng, k[j])
+            put(seen[i, j], measured(rng, k[j]))
             lowest = min(lowest, seen[i, j, 0])
         share = invariant_mass(seen[i]) / sqrt_s
         if lowest > MIN_PHOTON_GEV and MASS_SHARE[0] < share < MASS_SHARE[1]:

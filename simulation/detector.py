@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from selection.beams import MUON_MASS_GEV, Beams, cm_matrix
 from simulation.couplings import PION_MASS_GEV
-from simulation.frames import lab_matrix, moved
+from simulation.frames import lab_matrix, moved, put
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def _respond(  # type: ignore[no-untyped-def]
         if w <= 0:
             continue
         for j in range(2):
-            true[i, j] = moved(to_lab, momenta[i, j])
+            put(true[i, j], moved(to_lab, momenta[i, j]))
             x, y, z = true[i, j, 0], true[i, j, 1], true[i, j, 2]
             p = sqrt(x * x + y * y + z * z)
             chance = taken_for_muon(p, atan2(hypot(x, y), z), pion[i, j])
@@ -111,7 +111,7 @@ def _respond(  # type: ignore[no-untyped-def]
             if w <= 0:
                 break
             m = PION_MASS_GEV if pion[i, j] else MUON_MASS_GEV
-            seen[i, j] = _smeared(rng, x, y, z, m)
+            put(seen[i, j], _smeared(rng, x, y, z, m))
         if w <= 0:
             continue
 

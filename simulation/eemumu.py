@@ -29,7 +29,7 @@ import numpy.typing as npt
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import electron_missed
-from simulation.frames import boost, moved, polar, turned
+from simulation.frames import boost, moved, polar, put, turned
 from simulation.grid import Shape
 from simulation.spinors import FINITE, Vector, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
@@ -134,7 +134,10 @@ def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-unty
     )
     k1 = boost((a[0], a[1], a[2], 0.5 * pair), v)
     k2 = boost((-a[0], -a[1], -a[2], 0.5 * pair), v)
-    out[0], out[1], out[2], out[3] = k2, k1, e1, e2
+    put(out[0], k2)
+    put(out[1], k1)
+    put(out[2], e1)
+    put(out[3], e2)
     weight = beta / (8 * pi) * (1 - beta * beta * c * c) * span / beta / (2 * pi) ** 6
     return FB_GEV2 / (8 * sqrt_s**2) * weight * squared_amplitude(k1, k2, q1, q2, p1, p2, t1, t2)
 
@@ -229,7 +232,8 @@ def _fill(x, stratum: int, sqrt_s, to_lab, momenta, weight):  # type: ignore[no-
     out = np.empty((4, 4))
     for i in range(len(x)):
         weight[i] = _draw(x[i], stratum, sqrt_s[i], to_lab, out)
-        momenta[i] = out[:2]
+        put(momenta[i, 0], out[0])
+        put(momenta[i, 1], out[1])
 
 
 def eemumu_draws(

@@ -42,6 +42,13 @@ def moved(matrix, p) -> Vector:  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def put(row, p):  # type: ignore[no-untyped-def]
+    """row[:] = p; of a slice numba compiles the words of an error too, two seconds of it."""
+    for i in range(len(row)):
+        row[i] = p[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def polar(p: float, c: float, phi: float) -> tuple[float, float, float]:
     """Three-vector of length p at polar angle arccos(c) and azimuth phi."""
     st = sqrt(max(0.0, 1 - c * c))

@@ -30,7 +30,7 @@ from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation import mumugamma, mumugammagamma
 from simulation.couplings import FB_GEV2
 from simulation.detector import ECL_THETA
-from simulation.frames import boost, moved, polar, turned
+from simulation.frames import boost, moved, polar, put, turned
 from simulation.grid import Shape
 from simulation.infrared import soft_factor
 from simulation.mumugammagamma import dot
@@ -171,7 +171,10 @@ def _draw(x, stratum: int, sqrt_s: float, order, cut_off: float, to_cm, to_lab, 
     weight *= FB_GEV2 / (8 * s)
     if kind in (BETWEEN, MUON) or (kind == SOFT and not _in_hole(two, to_lab)):
         weight *= _share(k1, k2, one, two, sqrt_s / (2 * ELECTRON_MASS_GEV), kind)
-    out[0], out[1], out[2], out[3] = k2, k1, one, two
+    put(out[0], k2)
+    put(out[1], k1)
+    put(out[2], one)
+    put(out[3], two)
     if isr:
         weight *= soft_factor(k1, k2, sqrt_s, max(two[3], 0.5 * sqrt_s * cut_off))
     if kind == NONE:

@@ -25,6 +25,7 @@ import numpy as np
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from simulation.couplings import ALPHA
+from simulation.frames import put
 from simulation.spinors import FINITE, Spinor, Vector, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 
@@ -77,10 +78,10 @@ def _chain(end, p, m, sign, k, e, d, chain):  # type: ignore[no-untyped-def]
 
     k, e: of both photons, e with two polarisations each; d: 1 / denominators for a, b, a and b.
     """
-    chain[0] = end
+    put(chain[0], end)
     for i in range(2):
-        chain[A + i] = _emitted(end, p, sign, k[0], e[0][i], d[0])
-        chain[B + i] = _emitted(end, p, sign, k[1], e[1][i], d[1])
+        put(chain[A + i], _emitted(end, p, sign, k[0], e[0][i], d[0]))
+        put(chain[B + i], _emitted(end, p, sign, k[1], e[1][i], d[1]))
     q = (
         p[0] + sign * (k[0][0] + k[1][0]),
         p[1] + sign * (k[0][1] + k[1][1]),
@@ -93,7 +94,7 @@ def _chain(end, p, m, sign, k, e, d, chain):  # type: ignore[no-untyped-def]
             y = slash(e[0][i], _row(chain, B + j))
             both = (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3])
             r = slash_plus_mass(q, m, both)
-            chain[AB + 2 * i + j] = (r[0] * d[2], r[1] * d[2], r[2] * d[2], r[3] * d[2])
+            put(chain[AB + 2 * i + j], (r[0] * d[2], r[1] * d[2], r[2] * d[2], r[3] * d[2]))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
@@ -155,14 +156,15 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> 
 
     chains = np.empty((7, PLACES, 4), np.complex128)  # u; v, v; u_mu, u_mu; v_mu, v_mu
     d = (-0.5 / beam[0], -0.5 / beam[1], 1 / (ab - 2 * (beam[0] + beam[1])))
-    _chain(spinor((0, 0, p, energy), me, 0, 1.0), (0, 0, p, energy), me, -1.0, k, e, d, chains[0])
+    beam1, beam2 = (0.0, 0.0, p, energy), (0.0, 0.0, -p, energy)
+    _chain(spinor(beam1, me, 0, 1.0), beam1, me, -1.0, k, e, d, chains[0])
     d1 = (-0.5 / other[0], -0.5 / other[1], 1 / (ab - 2 * (other[0] + other[1])))
     f1 = (0.5 / one[0], 0.5 / one[1], 1 / (ab + 2 * (one[0] + one[1])))
     f2 = (0.5 / two[0], 0.5 / two[1], 1 / (ab + 2 * (two[0] + two[1])))
     minus = (-k2[0], -k2[1], -k2[2], -k2[3])
     for spin in range(2):
-        v = spinor((0, 0, -p, energy), me, spin, -1.0)
-        _chain(v, (0, 0, p, -energy), me, 1.0, k, e, d1, chains[1 + spin])
+        v = spinor(beam2, me, spin, -1.0)
+        _chain(v, (0.0, 0.0, p, -energy), me, 1.0, k, e, d1, chains[1 + spin])
         _chain(spinor(k1, m, spin, 1.0), k1, m, 1.0, k, e, f1, chains[3 + spin])
         _chain(spinor(k2, m, spin, -1.0), minus, m, -1.0, k, e, f2, chains[5 + spin])
 

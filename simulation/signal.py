@@ -26,7 +26,7 @@ import numpy.typing as npt
 from selection.beams import MUON_MASS_GEV
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.final_radiation import pair_radiates
-from simulation.frames import boost, isotropic, polar, turned
+from simulation.frames import boost, isotropic, polar, put, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
 from simulation.spinors import FINITE, Vector, bar_product, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
@@ -113,8 +113,10 @@ def _fill(  # type: ignore[no-untyped-def]
         velocity = recoil_velocity(gamma, sqrt_s[i])
         if fsr:
             k1, k2, off_muons = pair_radiates(rng, k1, k2)
-            out[i, 3] = boost(off_muons, velocity)
-        out[i, 0], out[i, 1], out[i, 2] = boost(k2, velocity), boost(k1, velocity), gamma
+            put(out[i, 3], boost(off_muons, velocity))
+        put(out[i, 0], boost(k2, velocity))
+        put(out[i, 1], boost(k1, velocity))
+        put(out[i, 2], gamma)
     return weight
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from simulation.couplings import ALPHA, FB_GEV2, TAU_MASS_GEV
 from simulation.final_radiation import muon_radiates
-from simulation.frames import boost, turned
+from simulation.frames import boost, put, turned
 from simulation.radiation import photon, radiated_share, recoil_velocity
 from simulation.spinors import Vector
 from simulation.taudecay import MUON, NO_PHOTONS, PION, RHO, decay, rho_decay
@@ -128,10 +128,10 @@ def _fill(rng, sqrt_s, isr, fsr, spins, out, mode, weight):  # type: ignore[no-u
         visible = visible_pair(rng, reduced, mode[i, 1], mode[i, 0], spins, fsr)
         gamma = photon(rng, z, s)
         velocity = recoil_velocity(gamma, sqrt_s[i])
-        out[i, 2] = gamma
+        put(out[i, 2], gamma)
         for j in range(6):
             if visible[j][3] > 0:
-                out[i, j if j < 2 else j + 1] = boost(visible[j], velocity)
+                put(out[i, j if j < 2 else j + 1], boost(visible[j], velocity))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import ECL_THETA
-from simulation.frames import boost, polar
+from simulation.frames import boost, polar, put
 from simulation.grid import Shape
 from simulation.radiation import radiation_draw, recoil_velocity
 from simulation.spinors import Vector
@@ -92,7 +92,10 @@ def _draw(x, stratum: int, sqrt_s: float, isr: bool, to_lab, out) -> float:  # t
     k3 = boost((-q[0], -q[1], -q[2], half), v)
     if k2[3] < e or k3[3] < e:
         return 0.0
-    out[0], out[1], out[2], out[3] = boost(k1, back), boost(k2, back), boost(k3, back), soft
+    put(out[0], boost(k1, back))
+    put(out[1], boost(k2, back))
+    put(out[2], boost(k3, back))
+    put(out[3], soft)
     min_pt = hypot(soft[0], soft[1])
     for j in range(3):
         k = (out[j, 0], out[j, 1], out[j, 2], out[j, 3])
