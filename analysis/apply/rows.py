@@ -93,7 +93,9 @@ def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:
 
 
 def _score(applied: AppliedCut, rows: FileRows) -> Scored:
-    columns = columns_of(rows)
+    read = _reader(rows)
+    found = {branch: read(branch) for branch in sorted(set(rows.branches.values()))}
+    columns = read_columns(found.__getitem__, rows.branches, missing=rows.missing)
     friend, tally = friend_columns(applied, columns, start=rows.start)
     axis, passing = friend[applied.search.axis.name], friend["pass"]
     weighted = None
@@ -109,11 +111,12 @@ def _score(applied: AppliedCut, rows: FileRows) -> Scored:
         counts=counts(tally),
         entries=counted(places_of(applied.search, applied.models[0].windows), tally),
         weighted=weighted,
-        branches=_copied(rows, passing) if rows.copied else in_root_order(friend),
+        branches=_copied(rows, found, passing) if rows.copied else in_root_order(friend),
     )
 
 
-def _copied(rows: FileRows, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    read = _reader(rows)
-    kept = {name: read(name)[keep] for name in rows.copied}
+def _copied(rows: FileRows, found: Columns, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """All branches of the entries that pass; found: those that were read for the score."""
+    read, at = _reader(rows), np.flatnonzero(keep)
+    kept = {name: (found[name] if name in found else read(name))[at] for name in rows.copied}
     return {n: v.tolist() if v.dtype == object else v for n, v in kept.items()}
