@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.terminal import console
+from analysis.terminal.compiling import alone_in_process
 from analysis.terminal.interrupts import notice_interrupts
 from analysis.terminal.options import (
     CORES,
@@ -422,6 +423,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is not UTF-8 can be printed too
         sys.stdout.reconfigure(errors="backslashreplace")
     interrupted = notice_interrupts()
+    alone_in_process()
     try:
         code = app(standalone_mode=False)  # returns what typer.Exit carries, and 130 for Ctrl-C
     except KeyboardInterrupt:

@@ -60,6 +60,16 @@ def passes(score: FloatArray, cut: float | FloatArray) -> BoolArray:
     return result
 
 
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def add_score(score: Float32s, count: float, mean: Floats, square: Floats) -> None:
+    """Add the count-th network to mean and sum of squared deviations, each (n,), in place."""
+    for i in range(len(mean)):
+        y = np.float64(score[i])
+        step = y - mean[i]
+        mean[i] += step / count
+        square[i] += step * (y - mean[i])
+
+
 def network_logits(
     features: FloatArray,
     weights: Sequence[FloatArray],

@@ -24,7 +24,14 @@ import numpy.typing as npt
 
 from models.layers import Layers, array_of, layer_arrays, layers_from, layers_of
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
-from models.scoring import Float32s, Floats, network_logits, network_scores, passes
+from models.scoring import (
+    Float32s,
+    Floats,
+    add_score,
+    network_logits,
+    network_scores,
+    passes,
+)
 from selection.definition import search_from
 from selection.search import Search
 from selection.table import BoolArray, FloatArray, Folds, IntArray
@@ -144,9 +151,10 @@ class TrainedModel:
             )
             raise ValueError(msg)
         out = np.full(len(features), np.nan, kind)
+        columns = features.T  # apply has them in rows of their own: taken so, they are copied once
         for k, network in enumerate(self.networks):
             rows = np.flatnonzero(fold == k)
-            out[rows] = f(features[rows], *network.parts)
+            out[rows] = f(columns.take(rows, axis=1).T, *network.parts)
         return out
 
 
@@ -184,10 +192,7 @@ def mean_and_spread(
     """Mean score of an ensemble and its standard deviation over the networks, each (n,)."""
     mean, square = np.zeros(len(features)), np.zeros(len(features))
     for count, model in enumerate(models, start=1):  # Welford: no (n_models, n) array
-        score = model.score(features, fold).astype(np.float64)
-        step = score - mean
-        mean += step / count
-        square += step * (score - mean)
+        add_score(model.score(features, fold), float(count), mean, square)
     spread = np.sqrt(square / max(len(models) - 1, 1))
     return mean.astype(np.float32), spread.astype(np.float32)
 

@@ -10,8 +10,8 @@ not the text we would write is written again, never run.
           2 + i      cut i is the first that fails (1 is left for the candidate policy)
           2 + n_cuts passes
 
-Other sets of cuts (regions) and further numbers come out of the same pass: they share every line
-with the search, and the columns are read once.
+Other sets of cuts (regions), further numbers and flags (conditions, a bit each) come out of the
+same pass: they share every line with the search, and the columns are read once.
 
 Every column is an argument of its own: only then LLVM sees that they do not overlap and computes
 several events at once. No fastmath: an event's bits must not depend on its place in a chunk.
@@ -69,6 +69,23 @@ def rounded_(a): return np.float64(np.float32(a))
 
 
 @dataclass(frozen=True)
+class Further:
+    """What else comes out of the same pass."""
+
+    regions: tuple[Search, ...] = ()  # searches that differ from this one in their cuts only
+    numbers: tuple[str, ...] = ()  # expressions
+    flags: tuple[str, ...] = ()  # conditions; bit i is the i-th of them
+    given: tuple[str, ...] = ()  # names in the flags that stand for numbers given with the events
+
+    @property
+    def flag_type(self) -> type[np.unsignedinteger]:
+        return np.uint8 if len(self.flags) <= 8 else np.uint64
+
+
+NOTHING = Further()
+
+
+@dataclass(frozen=True)
 class _Lines:
     """What is computed, as text."""
 
@@ -76,15 +93,14 @@ class _Lines:
     fixed: tuple[str, ...]
     lines: tuple[str, ...]
     stored: tuple[str, ...]  # axis and features
-    beside: tuple[str, ...]
+    numbers: tuple[str, ...]
     cuts: tuple[tuple[str, ...], ...]  # conditions of the search and of each region
+    flags: tuple[str, ...]
 
 
 @lru_cache(maxsize=32)
-def _kernel_lines(
-    search: Search, regions: tuple[Search, ...] = (), beside: tuple[str, ...] = ()
-) -> _Lines:
-    """axis, features, other numbers, and a condition for each cut."""
+def _kernel_lines(search: Search, further: Further) -> _Lines:
+    """axis, features, other numbers, and a condition for each cut and flag."""
     w = Arithmetic(search)
     axis = one(w.expression(search.parts.axis))
     features = [one(w.expression(e)) for e in search.parts.features]
@@ -93,36 +109,37 @@ def _kernel_lines(
         w.made[name] = w.call("rounded_", value)  # what is stored is what is cut on
     cuts = [
         tuple(text_of(one(w.expression(e))) for e in s.parts.cuts.values())
-        for s in (search, *regions)
+        for s in (search, *further.regions)
     ]
-    others = [one(w.expression(expression_of(search, text))) for text in beside]
+    others = [one(w.expression(expression_of(search, text))) for text in further.numbers]
+    w.made |= _given_names(further.given)
+    flags = [one(w.expression(expression_of(search, t, further.given))) for t in further.flags]
     return _Lines(
         tuple(w.columns), tuple(w.fixed), tuple(w.lines), tuple(map(text_of, (axis, *features))),
-        tuple(map(text_of, others)), tuple(cuts),
+        tuple(map(text_of, others)), tuple(cuts), tuple(map(text_of, flags)),
     )  # fmt: skip
 
 
+def _given_names(given: Sequence[str]) -> dict[str, str]:
+    """Name -> variable."""
+    return {name: f"k_{i}" for i, name in enumerate(given)}
+
+
 @lru_cache(maxsize=32)
-def kernel_source(
-    search: Search,
-    *,
-    event_beams: bool,
-    regions: tuple[Search, ...] = (),
-    beside: tuple[str, ...] = (),
-) -> str:
+def kernel_source(search: Search, *, event_beams: bool, further: Further = NOTHING) -> str:
     """Text of the module whose function `kernel` runs over the events."""
-    code = _kernel_lines(search, regions, beside)
+    code = _kernel_lines(search, further)
     n = len(search.features)
     columns = [f"C{i}" for i in range(len(code.columns))]
     stored = ["axis", *(f"f{i}" for i in range(n))]
-    others = [f"o{i}" for i in range(len(beside))]
+    others = [f"o{i}" for i in range(len(code.numbers))]
     codes = ["code", *(f"code{i}" for i in range(1, len(code.cuts)))]
     in_loop = [f"c{i} = np.float64(C{i}[i])" for i in range(len(columns))]
     if event_beams:
         in_loop += [f"b_{x} = B_{x}[i]" for x in "xyze"]
         in_loop += code.fixed
     in_loop += code.lines
-    values = zip((*stored, *others), (*code.stored, *code.beside), strict=True)
+    values = zip((*stored, *others), (*code.stored, *code.numbers), strict=True)
     in_loop += [f"{name}[i] = {value}" for name, value in values]
     finite = " + ".join(f"{name}[i]" for name in stored)
     for name, cuts in zip(codes, code.cuts, strict=True):
@@ -130,16 +147,20 @@ def kernel_source(
         for k in reversed(range(len(cuts))):
             in_loop.append(f"found = found if {cuts[k]} else {FIRST_CUT + k}")
         in_loop.append(f"{name}[i] = found if isfinite({finite}) else {INVALID}")
+    if code.flags:
+        bits = " | ".join(f"({1 << k} if {text} else 0)" for k, text in enumerate(code.flags))
+        in_loop.append(f"flags[i] = {bits}")
+    given = [f"{k} = given[{i}]" for i, k in enumerate(_given_names(further.given).values())]
     if event_beams:
         before = ["B_x, B_y, B_z, B_e = beam"]
     else:
         before = ["b_x, b_y, b_z, b_e = beam[0], beam[1], beam[2], beam[3]", *code.fixed]
-    outputs = [*stored, *others, *codes]
+    outputs = [*stored, *others, *codes, "flags", "given"]
     lines = [
         '@nb.njit(nogil=True, cache=True, error_model="numpy")',
         f"def kernel({', '.join(['n', *columns, 'beam', 'electron', *outputs])}):",
         "    e_x, e_y, e_z = electron[0], electron[1], electron[2]",
-        *(f"    {line}" for line in before),
+        *(f"    {line}" for line in (*given, *before)),
         "    for i in range(n):",
         *(f"        {line}" for line in in_loop),
     ]
@@ -180,7 +201,8 @@ class EventQuantities:
     features: FloatArray  # (n_features, n): one contiguous row each
     code: npt.NDArray[np.uint8]  # (n,) see the module's head
     region_codes: npt.NDArray[np.uint8]  # (n_regions, n) the same by the cuts of each region
-    beside: npt.NDArray[np.float32]  # (n_beside, n) the further numbers
+    beside: npt.NDArray[np.float32]  # (n_numbers, n) the further numbers
+    flags: npt.NDArray[np.unsignedinteger]  # (n,) a bit for each condition; empty without any
 
     @property
     def finite(self) -> npt.NDArray[np.bool_]:
@@ -193,30 +215,29 @@ def event_quantities(
     beams: Beams,
     *,
     feature_type: type[np.floating] = np.float32,
-    regions: Sequence[Search] = (),
-    beside: Sequence[str] = (),
+    further: Further = NOTHING,
+    given: Sequence[float] = (),
 ) -> EventQuantities:
     """Columns (n,) of the ntuple -> axis, features and cuts of each event.
 
     The beams of the event are, in this order of preference: the four beam columns; the configured
     beams scaled to the column `ecms` (same boost, other energy); the configured beams.
-    regions: searches that differ from this one in their cuts only; beside: further expressions.
+    given: the numbers whose names `further` has.
     """
-    more = (tuple(regions), tuple(beside))
-    found = [np.asarray(columns[name]) for name in _kernel_lines(search, *more).columns]
+    found = [np.asarray(columns[name]) for name in _kernel_lines(search, further).columns]
     single = all(a.dtype == np.float32 for a in found)
     inputs = [np.ascontiguousarray(a, np.float32 if single else np.float64) for a in found]
     n = row_count(columns)
-    axis, code = np.empty(n), np.empty((1 + len(regions), n), np.uint8)
+    axis, code = np.empty(n), np.empty((1 + len(further.regions), n), np.uint8)
     features = np.empty((len(search.features), n), feature_type)
-    others = np.empty((len(beside), n), np.float32)
+    others = np.empty((len(further.numbers), n), np.float32)
+    flags = np.empty(n if further.flags else 0, further.flag_type)
     per_event = _event_beams(columns, beams)
-    source = kernel_source(
-        search, event_beams=per_event is not None, regions=more[0], beside=more[1]
-    )
+    source = kernel_source(search, event_beams=per_event is not None, further=further)
     beam = beams.total if per_event is None else per_event
-    _compiled(source)(n, *inputs, beam, beams.electron_direction, axis, *features, *others, *code)
-    return EventQuantities(axis, features, code[0], code[1:], others)
+    made = (axis, *features, *others, *code, flags, np.array(given, np.float64))
+    _compiled(source)(n, *inputs, beam, beams.electron_direction, *made)
+    return EventQuantities(axis, features, code[0], code[1:], others, flags)
 
 
 def row_count(columns: Mapping[str, npt.NDArray[Any]]) -> int:
@@ -240,9 +261,15 @@ def values_of(
     columns: Mapping[str, npt.NDArray[Any]],
     beams: Beams,
     wanted: Sequence[str],
+    *,
+    given: Mapping[str, float] | None = None,
 ) -> list[npt.NDArray[Any]]:
-    """Any expressions (numbers or conditions) over some rows, by numpy: nothing is compiled."""
-    code, names = _array_code(search, tuple(wanted))
+    """Any expressions (numbers or conditions) over some rows, by numpy: nothing is compiled.
+
+    given: further names and the numbers that they stand for.
+    """
+    given = given or {}
+    code, names = _array_code(search, tuple(wanted), tuple(given))
     per_event = _event_beams(columns, beams)
     beam = beams.total if per_event is None else per_event
     space: dict[str, Any] = {
@@ -250,6 +277,7 @@ def values_of(
         **dict(zip(("b_x", "b_y", "b_z", "b_e"), beam, strict=True)),
         **dict(zip(("e_x", "e_y", "e_z"), beams.electron_direction, strict=True)),
         **{v: np.asarray(columns[c], np.float64) for c, v in names.items()},
+        **{v: given[name] for name, v in _given_names(tuple(given)).items()},
     }
     with np.errstate(all="ignore"):
         exec(code, space)  # noqa: S102  our own text, checked
@@ -258,9 +286,11 @@ def values_of(
 
 
 @lru_cache(maxsize=256)
-def _array_code(search: Search, wanted: tuple[str, ...]) -> tuple[CodeType, dict[str, str]]:
+def _array_code(
+    search: Search, wanted: tuple[str, ...], given: tuple[str, ...]
+) -> tuple[CodeType, dict[str, str]]:
     """The code that leaves its results in `found`, and the variable of each column."""
-    expressions = [expression_of(search, text) for text in wanted]
+    expressions = [expression_of(search, text, given) for text in wanted]
     used = {name for e in expressions for name in e.names}
     w = Arithmetic(search)
     if search.axis.name in used:
@@ -268,16 +298,21 @@ def _array_code(search: Search, wanted: tuple[str, ...]) -> tuple[CodeType, dict
     for f, e in zip(search.features, search.parts.features, strict=True):
         if f.name in used:
             w.made[f.name] = w.call("rounded_", one(w.expression(e)))
+    w.made |= _given_names(given)
     results = [text_of(one(w.expression(e))) for e in expressions]
     text = "\n".join([*w.fixed, *w.lines, f"found = ({', '.join([*results, ''])})"])
     return compile(text, "<search>", "exec"), w.columns
 
 
-def expression_of(search: Search, text: str) -> Expression:
-    """A further expression in the words of a search, its axis and features among them."""
+def expression_of(search: Search, text: str, given: Sequence[str] = ()) -> Expression:
+    """A further expression in the words of a search, its axis and features among them.
+
+    given: further names that stand for numbers.
+    """
     known: dict[str, Kind] = dict.fromkeys(search.particles, VECTOR4)
     known |= {name: e.kind for name, e in search.parts.define.items()}
     known |= {search.axis.name: NUMBER, **dict.fromkeys(search.feature_names, NUMBER)}
+    known |= dict.fromkeys(given, NUMBER)
     return parsed(text, known)
 
 

@@ -56,4 +56,4 @@ def test_apply_needs_neither_torch_nor_coffea_nor_matplotlib(small_inputs, saved
     code, modules = loaded(*words, cwd=tmp_path)
     assert code == 0
     assert "numba" in modules
-    assert sorted(modules & HEAVY) == []
+    assert sorted(modules & (HEAVY | {"vector", "sympy"})) == []  # these extend numba

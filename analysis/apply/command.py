@@ -22,6 +22,7 @@ from functools import partial, reduce
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -38,7 +39,6 @@ from analysis.apply.plan import (
 )
 from analysis.apply.rows import score_rows
 from analysis.apply.spectra import empty_spectra, summed
-from analysis.config.configuration import load
 from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution
 from analysis.run.folder import digest, write_json
@@ -46,6 +46,9 @@ from analysis.run.in_order import ordered_map
 from analysis.select.histograms import save_json, save_root
 from analysis.terminal import console
 from analysis.terminal.compiling import compiling_said
+
+if TYPE_CHECKING:
+    from analysis.config.configuration import Configuration
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +58,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 def apply_model(request: Request, execution: Execution) -> list[AppliedFile]:
     """Score all files; what was found in each, in the order given."""
     _keep_freed_memory()
-    config = None if request.config is None else load(request.config, columns_only=True)
+    config = _configuration(request.config)
     cut = load_cut(request.models, config=config, cut=request.cut)
     try:
         jobs = planned_jobs(request, cut, config, execution)
@@ -74,6 +77,15 @@ def apply_model(request: Request, execution: Execution) -> list[AppliedFile]:
     results = [made.get(job.input) or done[job.input] for job in jobs]
     _write_summary(request.output, cut, results, stamp)
     return results
+
+
+def _configuration(path: Path | None) -> Configuration | None:
+    """Loaded only if there is one: its records cost a tenth of a second."""
+    if path is None:
+        return None
+    from analysis.config.configuration import load
+
+    return load(path, columns_only=True)
 
 
 def _keep_freed_memory() -> None:

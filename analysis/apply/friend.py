@@ -27,20 +27,19 @@ import numpy.typing as npt
 from numba.extending import intrinsic
 
 from analysis.apply.model import AppliedCut
+from analysis.apply.places import PASSING, Tally, judged
+from analysis.apply.spectra import places_of
 from analysis.inputs.columns import Columns
 from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
-from models.scoring import passes
 from models.trained import mean_and_spread
 from selection.beams import FloatArray
 from selection.kernel import FIRST_CUT, INVALID, event_quantities
 from selection.keys import event_identities
 from selection.preselection import Codes, candidate_mask
 from selection.search import Search
-from selection.windows import MassWindows
 
 INPUT, CANDIDATE, PRESELECTION, BEAMS = (np.uint8(bit) for bit in (1, 2, 4, 8))
 TREE = "punzi"
-CELLS = 8192
 FEW = 0.3  # share of bad entries below which it is cheaper to score them too
 
 
@@ -81,8 +80,11 @@ def friend_types(search: Search, n_models: int, n_folds: int) -> dict[str, np.dt
 
 def friend_columns(
     applied: AppliedCut, columns: Mapping[str, FloatArray], *, start: int = 0
-) -> Columns:
-    """Columns (n,) of the ntuple -> branches (n,) of the friend tree; start: the first entry."""
+) -> tuple[Columns, Tally]:
+    """Columns (n,) of the ntuple -> branches (n,) of the friend tree, and the entries by place.
+
+    start: the first entry.
+    """
     search = applied.search
     found = event_quantities(search, columns, applied.beams)
     flag = _flags(applied, columns, found.code)
@@ -91,18 +93,20 @@ def friend_columns(
         identity = event_identities(columns, len(flag), start=start)
         fold = applied.models[0].fold_of(identity)
     score, *spread = _scores(applied, found.features, flag, fold)
-    first, last = inclusive_span(applied.models[0].windows, found.axis)
-    return {
+    where = places_of(search, applied.models[0].windows)
+    verdict = judged(where, found.axis, flag, score, applied.cut)
+    friend = {
         search.axis.name: found.axis,
         **dict(zip(search.feature_names, found.features, strict=True)),
         **({} if fold is None else {"fold": fold}),
         "score": score,
         **dict(zip(("score_spread",), spread, strict=False)),
-        "pass": passes(score, applied.cut),
-        "first_window": first,
-        "last_window": last,
+        "pass": verdict.passing,
+        "first_window": verdict.first_window,
+        "last_window": verdict.last_window,
         "flag": flag,
     }
+    return friend, verdict.tally
 
 
 def in_root_order(friend: Columns) -> Columns:
@@ -132,21 +136,21 @@ def _turn(words):  # type: ignore[no-untyped-def]
         words[i] = _turned(words[i])
 
 
-def counts(friend: Columns) -> Counts:
+def counts(tally: Tally) -> Counts:
     """How many entries have each flag, and how many pass."""
-    flag = friend["flag"]
-    bad_input, candidate, preselection, beams, any_flag = (
-        int(np.count_nonzero(flag & bits))
-        for bits in (INPUT, CANDIDATE, PRESELECTION, BEAMS, np.uint8(255))
+    n = tally.sum(axis=1)
+    flags = np.arange(PASSING)
+    bad_input, candidate, preselection, beams = (
+        int(n[:PASSING][flags & bit > 0].sum()) for bit in (INPUT, CANDIDATE, PRESELECTION, BEAMS)
     )
     return Counts(
-        entries=len(flag),
+        entries=int(n.sum()),
         bad_input=bad_input,
         candidate=candidate,
         preselection=preselection,
         beams=beams,
-        selected=len(flag) - any_flag,
-        passing=int(np.count_nonzero(friend["pass"])),
+        selected=int(n[0] + n[PASSING]),
+        passing=int(n[PASSING]),
     )
 
 
@@ -202,46 +206,3 @@ def _scores(
 def _forget(values, bad):  # type: ignore[no-untyped-def]
     for i in range(len(values)):
         values[i] = np.nan if bad[i] else values[i]
-
-
-def inclusive_span(
-    windows: MassWindows, axis: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int16]]:
-    """First and last window of each entry, -1 if none: `window_span`, many times as fast.
-
-    The range of all windows is cut into equal cells; the cell of a number, int((m - low[0]) *
-    scale), never falls as the number grows. In most cells there is no edge, and a table has the
-    answer. In the others it counts the edges in lower cells, and comparisons do the rest.
-    """
-    low, high = windows.low, windows.high
-    first, last = np.full((2, len(axis)), -1, np.int16)
-    if len(windows) == 0:
-        return first, last
-    scale = CELLS / (high[-1] - low[0])
-    n_low, n_high = (
-        np.bincount(((edges - low[0]) * scale).astype(np.int64), minlength=CELLS + 1)
-        for edges in (low, high)
-    )
-    ended = n_high.cumsum() - n_high  # windows that end in lower cells: the first one that is left
-    begun = n_low.cumsum() - n_low
-    table = np.stack([ended, begun, n_low + n_high > 0], axis=1).astype(np.int16)
-    _span(axis, low, high, table, scale, first, last)
-    return first, last
-
-
-@nb.njit(nogil=True, cache=True)
-def _span(mass2, low, high, table, scale, first, last):  # type: ignore[no-untyped-def]
-    n, lowest, highest = len(low), low[0], high[-1]
-    for i in range(len(mass2)):
-        m = mass2[i]
-        if not lowest < m < highest:
-            continue
-        cell = int((m - lowest) * scale)
-        a, b = table[cell, 0], table[cell, 1]
-        if table[cell, 2]:
-            while high[a] <= m:  # m < high[-1] ends it
-                a += 1
-            while b < n and low[b] < m:
-                b += 1
-        first[i] = a if a < b else -1  # no branch: between two windows it could not be guessed
-        last[i] = b - 1 if a < b else -1

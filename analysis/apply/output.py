@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import uproot
 
+from analysis.apply.baskets import write_without_copies
 from analysis.apply.friend import TREE, Counts, friend_types
 from analysis.apply.model import AppliedCut, ApplyError
 from analysis.apply.rows import FileRows, Scored
@@ -73,6 +74,7 @@ def write_applied(job: FileToApply, cut: AppliedCut, pieces: Iterator[Scored]) -
     with replacing(job.output) as part, uproot.create(part) as file:
         tree = file.mktree(job.tree, dict(job.types))
         tree.compression = {name: _compression(kind) for name, kind in job.types.items()}
+        write_without_copies(tree)
         for piece in pieces:
             for basket in _baskets(piece.branches):
                 tree.extend(basket)

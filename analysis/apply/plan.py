@@ -21,7 +21,6 @@ from analysis.apply.output import AppliedFile, FileToApply, finished, output_lay
 from analysis.apply.rows import FileRows, columns_of, planned_rows
 from analysis.inputs.check import CheckError, stop_or_say
 from analysis.inputs.columns import BEAMS, Wanted, wanted_columns
-from analysis.inputs.datasets import datasets
 from analysis.inputs.file_report import NO_FILE, FileReport, Look, inspect_file
 from analysis.inputs.findings import Finding, branch_findings, row_findings, same_file_findings
 from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
@@ -170,6 +169,8 @@ def _weight_branches(request: Request, config: Configuration | None) -> dict[str
     """The weight of each file: that of its sample, else the configured column `weight`, else 1."""
     if config is None or request.config is None:
         return dict.fromkeys(request.files)
+    from analysis.inputs.datasets import datasets
+
     listed = {
         str(Path(file).resolve()): ds.weight_branch
         for ds in datasets(config, folder=request.config.parent)

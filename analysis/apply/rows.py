@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from analysis.apply.friend import Counts, counts, friend_columns, in_root_order
 from analysis.apply.model import AppliedCut, ApplyError
-from analysis.apply.spectra import Entries, counted
+from analysis.apply.spectra import Entries, counted, places_of
 from analysis.inputs.columns import Columns, read_columns
 from analysis.inputs.tables import open_table
 
@@ -93,11 +93,14 @@ def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:
 
 
 def _score(applied: AppliedCut, rows: FileRows) -> Scored:
-    columns = columns_of(rows)
-    friend = friend_columns(applied, columns, start=rows.start)
-    axis, selected, passing = friend[applied.search.axis.name], friend["flag"] == 0, friend["pass"]
+    read = _reader(rows)
+    found = {branch: read(branch) for branch in sorted(set(rows.branches.values()))}
+    columns = read_columns(found.__getitem__, rows.branches, missing=rows.missing)
+    friend, tally = friend_columns(applied, columns, start=rows.start)
+    axis, passing = friend[applied.search.axis.name], friend["pass"]
     weighted = None
     if "weight" in columns:
+        selected = friend["flag"] == 0
         weight = columns["weight"][selected].astype(np.float64)
         if not np.isfinite(weight).all():
             wrong = int(np.count_nonzero(~np.isfinite(weight)))
@@ -105,14 +108,15 @@ def _score(applied: AppliedCut, rows: FileRows) -> Scored:
             raise ValueError(msg)
         weighted = Weighted(axis[selected], passing[selected], weight)
     return Scored(
-        counts=counts(friend),
-        entries=counted(applied.search, axis, selected, passing),
+        counts=counts(tally),
+        entries=counted(places_of(applied.search, applied.models[0].windows), tally),
         weighted=weighted,
-        branches=_copied(rows, passing) if rows.copied else in_root_order(friend),
+        branches=_copied(rows, found, passing) if rows.copied else in_root_order(friend),
     )
 
 
-def _copied(rows: FileRows, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    read = _reader(rows)
-    kept = {name: read(name)[keep] for name in rows.copied}
+def _copied(rows: FileRows, found: Columns, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """All branches of the entries that pass; found: those that were read for the score."""
+    read, at = _reader(rows), np.flatnonzero(keep)
+    kept = {name: (found[name] if name in found else read(name))[at] for name in rows.copied}
     return {n: v.tolist() if v.dtype == object else v for n, v in kept.items()}

@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 
 import hist
-import numba as nb
 import numpy as np
 import numpy.typing as npt
 import uhi.io.json
 
+from analysis.apply.places import PASSING, Places, RegularBins, Tally, in_bins, places
 from analysis.select.histograms import Histograms, added, quantity_axes
 from selection.masses import signed_root
 from selection.search import Search
 from selection.table import BoolArray, FloatArray
+from selection.windows import MassWindows
 
 Spectra = dict[str, Histograms]
-Entries = tuple[npt.NDArray[np.int64], ...]  # of axis and mass: (3, n_bins + 2)
+Entries = tuple[npt.NDArray[np.int64], ...]  # of axis and mass: (2, n_bins + 2)
 
 STAGES = ("before", "after")
-BLOCK = 256  # entries
-TWO = np.int32(2)
 
 
 def spectrum_axes(search: Search) -> dict[str, hist.axis.Regular]:
@@ -46,68 +46,34 @@ def empty_spectra(search: Search) -> Spectra:
     return {stage: {name: h.copy() for name, h in (weighted | raw).items()} for stage in STAGES}
 
 
-def counted(search: Search, axis: FloatArray, selected: BoolArray, passing: BoolArray) -> Entries:
-    """Entries of each bin: axis (n,), selected (n,) by the preselection, passing (n,) the cut too.
+def places_of(search: Search, windows: MassWindows) -> Places:
+    """The windows and bins of every value of the axis."""
+    return places(windows, _regular_bins(search))
 
-    Only selected entries may pass, and only they need a finite axis.
-    """
-    axes = list(spectrum_axes(search).values())
-    both = axes if len(axes) == 2 else axes * 2
-    edges = [(a.edges[0], a.edges[-1]) for a in both]
-    found = [np.zeros((3, 2, a.extent), np.int64) for a in both]
-    _count(axis, selected, passing, *edges, *found)
-    return tuple(entries.sum(axis=1) for entries in found[: len(axes)])
+
+@lru_cache(maxsize=8)
+def _regular_bins(search: Search) -> tuple[RegularBins, ...]:
+    return tuple(
+        (len(axis), float(axis.edges[0]), float(axis.edges[-1]), name != search.axis.name)
+        for name, axis in spectrum_axes(search).items()
+    )
+
+
+def counted(where: Places, tally: Tally) -> Entries:
+    """Entries of each bin: those that fail the cut, and those that pass; flagged ones never."""
+    return in_bins(where, tally[[0, PASSING]])
 
 
 def counted_spectra(search: Search, parts: Sequence[Entries]) -> Spectra:
     """Spectra of entries of weight 1, all parts together."""
     spectra = empty_spectra(search)
     for at, name in enumerate(spectrum_axes(search)):
-        failing, after, _ = sum((part[at] for part in parts), np.zeros((3, 1), np.int64))
+        failing, after = sum((part[at] for part in parts), np.zeros((2, 1), np.int64))
         for stage, entries in (("before", failing + after), ("after", after)):
             spectra[stage][f"{name}_raw"].view(flow=True)[...] = entries
             view = spectra[stage][name].view(flow=True)
             view.value = view.variance = entries
     return spectra
-
-
-@nb.njit(nogil=True, cache=True, error_model="numpy")
-def _count(mass2, selected, passing, mass2_edges, mass_edges, by_mass2, by_mass):  # type: ignore[no-untyped-def]
-    """Adds to by_mass2 and by_mass, each (3, 2, n_bins + 2), what hist would add.
-
-    First axis: failing, passing, not selected. Second: entries with an even and an odd place, so
-    that neighbours in one bin do not wait for each other. Several times as fast as hist: places are
-    found for many entries at once, and counted afterwards without a branch.
-    """
-    n_mass2, n_mass = by_mass2.shape[2], by_mass.shape[2]
-    in_mass2, in_mass = by_mass2.reshape(-1), by_mass.reshape(-1)
-    value, kind = np.empty(BLOCK), np.empty(BLOCK, np.int32)
-    place, mass_place = np.empty((2, BLOCK), np.int32)
-    for start in range(0, len(mass2), BLOCK):
-        n = min(BLOCK, len(mass2) - start)
-        for e in range(n):
-            # 32 bits: numba would count in 64, half as many at once
-            kind[e] = TWO - TWO * np.int32(selected[start + e]) + np.int32(passing[start + e])
-        for e in range(n):
-            value[e] = mass2[start + e] if kind[e] < 2 else 0.0  # it may be nan
-        for e in range(n):
-            m2 = value[e]
-            place[e] = _bin(m2, mass2_edges, n_mass2 - 2)
-            mass_place[e] = _bin(np.copysign(np.sqrt(abs(m2)), m2), mass_edges, n_mass - 2)
-        for e in range(n):
-            half = TWO * kind[e] + np.int32(e & 1)
-            place[e] += half * np.int32(n_mass2)
-            mass_place[e] += half * np.int32(n_mass)
-        for e in range(n):
-            in_mass2[place[e]] += 1
-            in_mass[mass_place[e]] += 1
-
-
-@nb.njit(inline="always", error_model="numpy")
-def _bin(value, edges, n):  # type: ignore[no-untyped-def]
-    """Bin of a finite value on a regular axis, as boost-histogram rounds; 0 is the underflow."""
-    at = np.floor((value - edges[0]) / (edges[1] - edges[0]) * n)
-    return np.int32(min(max(at, -1.0), float(n))) + np.int32(1)
 
 
 def add_weights(

@@ -10,8 +10,8 @@
     weights        equal to one, below zero
 
 Only counts and extremes: they add up over chunks, files and machines without rounding, so that
-`check` (a few thousand rows) and `select` (all of them) judge by the same numbers. NaN is missing
-and never wrong.
+`check` (a few thousand rows) and `select` (all of them) judge by the same numbers. The conditions
+are expressions: numpy counts them here, the kernel of the search there. NaN is missing, never wrong.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ Span = tuple[float, float]
 BEAM_TOLERANCE_GEV = 0.020  # M_rec2 moves by 2 E_rec times that: half a window
 ON_SHELL_GEV2 = 0.02
 ROUNDING = 1e-5  # of E^2, for columns of single precision
+OFF_SHELL = "off_shell of "  # begins the names of these conditions
+GIVEN = ("beam_energy_given", "beam_velocity_given")  # names in the conditions
 BLOCK = 16_384  # rows; the temporary arrays of a block stay in the second-level cache
 
 
@@ -100,32 +102,66 @@ def look_at(columns: Columns, beams: Beams, search: Search) -> RowCounts:
 
 
 def _look_at_block(columns: Columns, beams: Beams, search: Search) -> RowCounts:
+    conditions = row_conditions(columns, search)
+    given = dict(zip(GIVEN, given_numbers(beams), strict=True))
+    holds = values_of(search, columns, beams, list(conditions.values()), given=given)
+    counts = {name: int(np.count_nonzero(h)) for name, h in zip(conditions, holds, strict=True)}
+    return momentum_counts(counts, row_count(columns)) + other_counts(columns, beams, search)
+
+
+def row_conditions(columns: Columns, search: Search) -> dict[str, str]:
+    """What is counted of the momenta of a row -> its condition, in the words of the search.
+
+    Particles are named by their columns: only those that are there can be looked at.
+    """
+    names = _particles(columns, search)
+    if not names:
+        return {}
+    energy, velocity = GIVEN
+    found = {
+        "finite": " and ".join(f"isfinite({n}.mass2)" for n in names),
+        "energies": " or ".join(f"{n}.E < 0 or {n}.E > {energy}" for n in names),
+        "forward": " + ".join(f"({n}.pz - {velocity} * {n}.E)" for n in names) + " > 0",
+    }
+    for n, mass in checked_masses(search).items():
+        if n in names:
+            allowed = f"{ON_SHELL_GEV2!r} + {ROUNDING!r} * {n}.E ** 2"
+            found[f"{OFF_SHELL}{n}"] = f"abs({n}.mass2 - {mass**2!r}) > {allowed}"
+    return found
+
+
+def given_numbers(beams: Beams) -> tuple[float, float]:
+    """Those of `GIVEN`: of the configured beams, whatever the row says."""
+    return float(beams.total[3]), float(beams.total[2] / beams.total[3])
+
+
+def momentum_counts(counts: Mapping[str, int], n: int) -> RowCounts:
+    """counts: rows for which the conditions of `row_conditions` hold, of n."""
+    off_shell = {
+        name.removeprefix(OFF_SHELL): count
+        for name, count in counts.items()
+        if name.startswith(OFF_SHELL)
+    }
+    return RowCounts(
+        finite=counts.get("finite", n),
+        off_shell=off_shell,
+        energies=counts.get("energies", 0),
+        forward=counts.get("forward", 0),
+    )
+
+
+def other_counts(columns: Columns, beams: Beams, search: Search) -> RowCounts:
+    """All that is counted but of the momenta."""
     n = row_count(columns)
-    off_shell, wrong_energy = {}, np.zeros(n, bool)
-    finite, forward = np.ones(n, bool), np.zeros(n)
-    masses = checked_masses(search)
-    beta_z = beams.total[2] / beams.total[3]
-    for particle, energy, mass2, pz in energies_and_masses(columns, beams, search):
-        finite &= np.isfinite(mass2)
-        forward += pz - beta_z * energy
-        wrong_energy |= (energy < 0) | (energy > beams.total[3])
-        if particle in masses:
-            allowed = ON_SHELL_GEV2 + ROUNDING * energy**2
-            apart = np.abs(mass2 - masses[particle] ** 2)
-            off_shell[particle] = int(np.count_nonzero(apart > allowed))
     sqrt_s = event_sqrt_s(columns)
-    told = np.isfinite(sqrt_s) if sqrt_s is not None else np.zeros(n, bool)
+    told = np.isfinite(sqrt_s) if sqrt_s is not None else np.zeros(0, bool)
     apart = np.abs(sqrt_s - beams.sqrt_s_gev) > BEAM_TOLERANCE_GEV if sqrt_s is not None else told
     outside, extremes = _out_of_range(columns, beams.sqrt_s_gev, search)
     weight = columns.get("weight", np.empty(0))
     candidate = columns.get("candidate")
     return RowCounts(
         rows=n,
-        finite=int(np.count_nonzero(finite)),
         first_candidates=n if candidate is None else int(np.count_nonzero(candidate == 0)),
-        off_shell=off_shell,
-        energies=int(np.count_nonzero(wrong_energy)),
-        forward=int(np.count_nonzero(forward > 0)),
         energy_told=int(np.count_nonzero(told)),
         other_energy=int(np.count_nonzero(told & apart)),
         out_of_range=outside,
@@ -136,15 +172,20 @@ def _look_at_block(columns: Columns, beams: Beams, search: Search) -> RowCounts:
     )
 
 
-def energies_and_masses(
-    columns: Columns, beams: Beams, search: Search
-) -> list[tuple[str, Floats, Floats, Floats]]:
-    """Particle, E, E^2 - p^2 and p_z (GeV), each (n,), of those whose columns are there."""
-    names = [
+def _particles(columns: Columns, search: Search) -> list[str]:
+    """Those whose columns are there."""
+    return [
         name
         for name, how in search.particles.items()
         if all(c in columns for c in how.values() if isinstance(c, str))
     ]
+
+
+def energies_and_masses(
+    columns: Columns, beams: Beams, search: Search
+) -> list[tuple[str, Floats, Floats, Floats]]:
+    """Particle, E, E^2 - p^2 and p_z (GeV), each (n,), of those whose columns are there."""
+    names = _particles(columns, search)
     parts = [f"{n}.{x}" for n in names for x in ("E", "mass2", "pz")]
     found = values_of(search, columns, beams, parts)
     return list(zip(names, found[::3], found[1::3], found[2::3], strict=True))
@@ -167,11 +208,17 @@ def _out_of_range(
         span = physical_range(search, name, sqrt_s)
         if span is None:
             continue
-        slack = 1e-3 * (span[1] - span[0])
-        bad = values[(values < span[0] - slack) | (values > span[1] + slack)]
+        low, high = with_slack(span)
+        bad = values[(values < low) | (values > high)]
         if len(bad):
             counts[name], extremes[name] = len(bad), (float(bad.min()), float(bad.max()))
     return counts, extremes
+
+
+def with_slack(span: Span) -> Span:
+    """A range that a rounded number does not leave."""
+    slack = 1e-3 * (span[1] - span[0])
+    return span[0] - slack, span[1] + slack
 
 
 def axis_values(columns: Columns, beams: Beams, search: Search) -> Floats:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import uproot
 
+from analysis.inputs.plain_ntuple import PlainNTuple
 from analysis.inputs.plain_tree import PlainTree, plain_file
 
 TREES = ("TTree", "TNtuple", "TNtupleD")
@@ -141,13 +142,19 @@ def _is_number(kind: Any) -> bool:
 
 
 class _RNTuple:
-    def __init__(self, ntuple: Any) -> None:
+    """Plain numbers are read directly (plain_ntuple.py), anything else by uproot."""
+
+    def __init__(self, ntuple: Any, path: str) -> None:
         self.ntuple = ntuple
+        self.plain = None if "://" in path else PlainNTuple(Path(path), ntuple)
         self.n_entries = int(ntuple.num_entries)
         self.names: Sequence[str] = [name for name in ntuple.keys() if "." not in name]  # noqa: SIM118
 
     def _dtype(self, name: str) -> np.dtype[Any]:
         """Of one number per row; anything else is an object."""
+        plain = self.plain.field(name) if self.plain else None
+        if plain is not None:
+            return plain.kind
         first = self.ntuple[name].array(entry_stop=min(1, self.n_entries), library="np")
         return first.dtype if first.ndim == 1 else np.dtype(object)
 
@@ -158,11 +165,14 @@ class _RNTuple:
         return f"field {name!r} is {kind}, expected one number"
 
     def read(self, name: str, start: int, stop: int) -> Array:
+        plain = self.plain.field(name) if self.plain else None
+        if self.plain and plain is not None:
+            return self.plain.read(plain, start, stop)
         values: Array = self.ntuple[name].array(entry_start=start, entry_stop=stop, library="np")
         return values
 
     def borders(self, names: Sequence[str]) -> Array:  # noqa: ARG002
-        return np.empty(0, np.int64)
+        return self.plain.clusters if self.plain else np.empty(0, np.int64)
 
     def types(self) -> dict[str, Any]:
         found = {name: self._dtype(name) for name in self.names}
@@ -196,7 +206,8 @@ class _Parquet:
         groups = list(range(max(first, 0), last))
         if stop <= start or not groups:
             return np.empty(0, _numpy_type(self.schema.field(name).type))
-        column = self.file.read_row_groups(groups, columns=[name])[name]
+        # no threads of its own: columns and pieces are read beside each other by ours
+        column = self.file.read_row_groups(groups, columns=[name], use_threads=False)[name]
         begin = start - int(self.starts[groups[0]])
         values: Array = column.slice(begin, stop - start).to_numpy()
         return values
@@ -247,7 +258,7 @@ class _RootFile:
 
     def table(self, name: str) -> Table:
         if self.tables[name] == RNTUPLE:
-            return _RNTuple(self.opened[name])
+            return _RNTuple(self.opened[name], self.path)
         plain = self.plain.tree(name) if self.plain is not None else None
         return _Tree(lambda: self.opened[name], plain)
 
@@ -308,4 +319,6 @@ def open_table(file: str, name: str, identity: str) -> Table:  # noqa: ARG001
     if tree is not None:
         return _Tree(lambda: _open_root(file)[name], tree)
     found = _open_root(file)[name]
-    return _RNTuple(found) if type(found).__name__.endswith(RNTUPLE) else _Tree(lambda: found, None)
+    if type(found).__name__.endswith(RNTUPLE):
+        return _RNTuple(found, file)
+    return _Tree(lambda: found, None)

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.inputs.columns import Columns
-from analysis.inputs.rows import RowCounts, look_at
+from analysis.inputs.rows import GIVEN, RowCounts, given_numbers, row_conditions
+from analysis.select.look import look_by_flags
 from analysis.select.skim import OF_CUT
 from selection.beams import Beams
 from selection.expressions import compared
-from selection.kernel import event_quantities, row_count, values_of
+from selection.kernel import Further, event_quantities, row_count, values_of
 from selection.keys import event_keys
 from selection.ntuple import KEY_COLUMNS
 from selection.preselection import (
@@ -88,7 +89,9 @@ def selected_events(
         raise ValueError(msg)
     regions = {name: s for name, s in searches.items() if name != PRESELECTION}
     beside = tuple(dict.fromkeys(t for s in searches.values() for t in s.cut_variables.values()))
-    found = event_quantities(whole, columns, beams, regions=tuple(regions.values()), beside=beside)
+    conditions = tuple(row_conditions(columns, whole).values())
+    further = Further(tuple(regions.values()), beside, conditions, GIVEN)
+    found = event_quantities(whole, columns, beams, further=further, given=given_numbers(beams))
     kept = candidate_mask(columns, candidates, n)
     looked_at = dict(zip(beside, found.beside, strict=True))
     stored = {
@@ -104,7 +107,7 @@ def selected_events(
     code = with_candidates(found.code, kept)
     flow = cutflow(code, tuple(whole.cuts), columns.get("weight", 1.0))
     emptied = _emptied(columns, beams, whole, code, flow) if 0 in flow.raw[1:] and n else {}
-    counts = ChunkCounts(flow, look_at(columns, beams, whole), emptied)
+    counts = ChunkCounts(flow, look_by_flags(columns, beams, whole, found.flags), emptied)
     made = {PRESELECTION: (chosen(whole, code), counts)}
     inside = passing(code, len(whole.cuts))
     for (name, search), region_code in zip(regions.items(), found.region_codes, strict=True):

@@ -2,6 +2,10 @@
 
 numba keeps what it has compiled, and says when it compiles. So the word comes once on a machine,
 and again when the code or numba is another.
+
+Before the first compiled function runs, numba loads what other libraries (vector, and sympy with
+it) register for code that uses their types: a second of processor time. None of ours does; a
+process that is a command of ours goes without (`alone_in_process`), one that imports us does not.
 """
 
 from __future__ import annotations
@@ -16,14 +20,22 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 MESSAGE = "compiling (once on this machine) ..."
+ALONE = threading.Event()  # is this process a command of ours?
 OURS = ("analysis.", "limits.", "models.", "selection.", "simulation.", "search_")
+
+
+def alone_in_process() -> None:
+    """Say that nobody else's compiled code runs in this process."""
+    ALONE.set()
 
 
 @contextmanager
 def compiling_said() -> Iterator[None]:
     """A line in the log at the first function of ours that is compiled inside the block."""
-    from numba.core import event
+    from numba.core import entrypoints, event
 
+    if ALONE.is_set():  # a numba that calls it otherwise is only slower
+        vars(entrypoints)["_already_initialized"] = True
     listener = when_compiling(lambda: log.info(MESSAGE))
     try:
         yield

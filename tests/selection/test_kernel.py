@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from selection import kernel
 from selection.beams import SUPERKEKB
 from selection.definition import search_from
-from selection.kernel import event_quantities, kernel_source, values_of
+from selection.kernel import Further, event_quantities, kernel_source, values_of
 from selection.recoil import momenta, to_cm
 from tests.dimuon import SEARCH, with_cuts
 
@@ -424,7 +424,9 @@ def test_regions_and_further_numbers_of_one_pass_are_those_of_their_own():
     regions = with_cuts(extra_energy="extra_energy > 0.4"), with_cuts(pt_mumu="abs(t0) < 1")
     texts = ("recoil.costheta", "t0 + pt_mumu")
     alone = event_quantities(SEARCH, columns, SUPERKEKB)
-    found = event_quantities(SEARCH, columns, SUPERKEKB, regions=regions, beside=texts)
+    found = event_quantities(
+        SEARCH, columns, SUPERKEKB, further=Further(regions=regions, numbers=texts)
+    )
     for name in ("axis", "features", "code"):
         assert getattr(found, name).tobytes() == getattr(alone, name).tobytes()
     for region, code in zip(regions, found.region_codes, strict=True):

@@ -14,10 +14,17 @@ from hypothesis.extra.numpy import arrays
 
 from analysis.apply import command as apply_module
 from analysis.apply.command import apply_model
-from analysis.apply.friend import friend_columns, inclusive_span
+from analysis.apply.friend import friend_columns
 from analysis.apply.model import BEAM_TOLERANCE_GEV, ApplyError, load_cut
+from analysis.apply.places import judged
 from analysis.apply.plan import Request, models_and_ntuples
-from analysis.apply.spectra import add_weights, counted, counted_spectra, empty_spectra
+from analysis.apply.spectra import (
+    add_weights,
+    counted,
+    counted_spectra,
+    empty_spectra,
+    places_of,
+)
 from analysis.cli import main
 from analysis.run.executors import Execution
 from analysis.select.histograms import load_json, quantity_axes
@@ -152,7 +159,9 @@ def test_root_reads_the_friend_of_a_chain(samples, net, tmp_path):
 def test_windows_of_an_entry_are_the_windows_that_hold_it(mass2):
     edges = np.concatenate([WINDOWS.low, WINDOWS.high])
     mass2 = np.concatenate([mass2, edges, np.nextafter(edges, 0), np.nextafter(edges, 99)])
-    first, last = inclusive_span(WINDOWS, mass2)
+    flag, score = np.isnan(mass2).astype(np.uint8), np.ones(len(mass2), np.float32)
+    found = judged(places_of(SEARCH, WINDOWS), mass2, flag, score, 0.5)
+    first, last = found.first_window, found.last_window
     begin, stop = window_span(WINDOWS, mass2)
     assert np.array_equal(first, np.where(begin < stop, begin, -1))
     assert np.array_equal(last, np.where(begin < stop, stop - 1, -1))
@@ -179,8 +188,13 @@ def test_entries_are_counted_in_the_bins_of_hist():
     parts = [
         (mass2[rows], selected[rows], passing[rows]) for rows in (slice(999), slice(999, None))
     ]
-    unselected = (np.array([np.nan, np.inf]), np.zeros(2, bool), np.zeros(2, bool))
-    spectra = counted_spectra(SEARCH, [counted(SEARCH, *part) for part in (*parts, unselected)])
+    unselected = (np.array([np.nan, np.inf, -np.inf]), np.zeros(3, bool), np.zeros(3, bool))
+    where = places_of(SEARCH, WINDOWS)
+    found = [
+        judged(where, m, (~good).astype(np.uint8), keep.astype(np.float32), 0.5)
+        for m, good, keep in (*parts, unselected)
+    ]
+    spectra = counted_spectra(SEARCH, [counted(where, f.tally) for f in found])
     expected = empty_spectra(SEARCH)
     add_weights(SEARCH, expected, mass2[selected], passing[selected], np.ones(selected.sum()))
     for stage in expected:
@@ -272,13 +286,13 @@ def test_a_score_does_not_depend_on_how_many_neighbours_fail(samples, net):
     applied = load_cut((net,), config=None, cut=None)
     whole = columns(samples[0])
     whole["n_candidates"] = whole["__ncandidates__"]
-    good = np.flatnonzero(friend_columns(applied, whole)["flag"] == 0)[:100]
+    good = np.flatnonzero(friend_columns(applied, whole)[0]["flag"] == 0)[:100]
     entries = {name: values[good] for name, values in whole.items()}
-    clean = friend_columns(applied, entries)["score"]
+    clean = friend_columns(applied, entries)[0]["score"]
     assert np.isfinite(clean).all()
     for n_bad in (1, 99):
         bad = np.arange(len(good)) < n_bad
-        found = friend_columns(applied, entries | {"extra_energy": np.where(bad, 9.0, 0.0)})
+        found, _ = friend_columns(applied, entries | {"extra_energy": np.where(bad, 9.0, 0.0)})
         assert np.array_equal(found["flag"] == 4, bad)
         assert np.isnan(found["score"][bad]).all()
         assert np.array_equal(found["score"][~bad], clean[~bad])
