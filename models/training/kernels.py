@@ -311,7 +311,8 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
     cached on disk.
     """
     x, h1, h2, z, d, w, _, t = _scratch(widths, len(theta))
-    t[:] = theta
+    for q in range(len(theta)):  # of a slice numba compiles the words of an error too
+        t[q] = theta[q]
     for p in range(len(pieces)):
         out[p] = 0.0
         sign = _ONE - _f(2.0) * target[p]
@@ -362,7 +363,8 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss)
     """
     x, h1, h2, z, d, w, target, t = _scratch(widths, len(theta))
     n_in = len(widths[0])
-    t[:] = theta
+    for q in range(len(theta)):
+        t[q] = theta[q]
     gradient = np.zeros(len(theta))
     last = len(order) - 1
     losses, n_batches = 0.0, 0
@@ -395,7 +397,8 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss)
         step = learning_rate / (end - batch)
         for q in range(len(theta)):
             t[q] = _f(t[q] - step * gradient[q])
-    theta[:] = t
+    for q in range(len(theta)):
+        theta[q] = t[q]
     return losses / max(n_batches, 1)
 
 
@@ -486,7 +489,8 @@ def share_batches(events, deal, batches, leads, theta, widths, out, shared):  # 
             _wait(shared, 0, batch + 1)
             if _atomic_read(shared, 0) > len(start):
                 return
-        room[7][:] = theta
+        for q in range(len(theta)):
+            room[7][q] = theta[q]
         taken, done = 1 + 2 * batch, 2 + 2 * batch
         g = _atomic_add(shared, taken, 1)
         while g < len(out):
