@@ -56,7 +56,7 @@ def main() -> None:
     splits = split_events(table, windows, trained=np.arange(89) % 2 == 0, folds=FOLDS)
     spent["windows"] = time.perf_counter() - begin
     for network in range(options.networks):
-        for kind, classifier in enumerate(CLASSIFIERS):
+        for kind, name in enumerate(CLASSIFIERS):
             begin = time.perf_counter()
             scores = []
             for fold in range(FOLDS.count):
@@ -64,7 +64,7 @@ def main() -> None:
                 parts = layers_of(PunziNet(low, high, seed=seed)).parts
                 scores.append(network_scores(table.features, *parts))
             middle = time.perf_counter()
-            figures_of_merit(splits, scores, classifier=classifier, network=network, quoting=quoting)
+            figures_of_merit(splits, scores, classifier=name, network=network, quoting=quoting)
             spent["scores"] += middle - begin
             spent["cuts and figures"] += time.perf_counter() - middle
     begin = time.perf_counter()
@@ -75,8 +75,8 @@ def main() -> None:
         scores.append(trees.scores(table.features))
     spent["XGBoost"] = time.perf_counter() - begin
     figures_of_merit(splits, scores, classifier="xgboost", network=0, quoting=quoting)
-    for name, seconds in spent.items():
-        print(f"{name:18s} {seconds:7.1f} s")
+    for part, seconds in spent.items():
+        print(f"{part:18s} {seconds:7.1f} s")
     print(f"{'all':18s} {sum(spent.values()):7.1f} s   wanted below 180 s")
 
 

@@ -38,7 +38,8 @@ def small(config: dict[str, Any]) -> dict[str, Any]:
             sample["simulate"]["n_generated"] = 20_000
             sample["simulate"].pop("max_rows", None)
     config["luminosity_inv_fb"] = 5
-    training = {"networks": 1, "folds": 2, "bce": {"epochs": 5}, "punzi": {"epochs": 5, "refine": 5}}
+    stages = {"bce": {"epochs": 5}, "punzi": {"epochs": 5, "refine": 5}}
+    training = {"networks": 1, "folds": 2, **stages}
     config["settings"] |= {"training": training, "plots": {"formats": [], "dpi": 60}}
     return config
 

@@ -11,7 +11,7 @@
 
 Only counts and extremes: they add up over chunks, files and machines without rounding, so that
 `check` (a few thousand rows) and `select` (all of them) judge by the same numbers. The conditions
-are expressions: numpy counts them here, the kernel of the search there. NaN is missing, never wrong.
+are expressions: numpy counts them here, the search's kernel there. NaN is missing, never wrong.
 """
 
 from __future__ import annotations
