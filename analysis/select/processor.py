@@ -8,23 +8,25 @@ shard that is there is read instead. What comes back is histograms and counts, n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from pathlib import Path
 
 from analysis.inputs.columns import read_columns, with_event_numbers
-from analysis.inputs.tables import open_table
+from analysis.inputs.tables import Table, open_table
 from analysis.select.chunks import Chunk
-from analysis.select.events import ChunkCounts, Selected, selected_events
+from analysis.select.events import ChunkCounts, Selected, joined, selected_events
 from analysis.select.gathered import Gathered, Outcome, Result
 from analysis.select.histogram_sums import skim_sums
 from analysis.select.skim import SkimError, read_shard, shard_counts, shard_schema, write_shard
-from selection.keys import event_identities
+from selection.keys import identities_of
 from selection.preselection import PRESELECTION, CandidatePolicy
 from selection.search import Search
 
 Batch = Sequence[tuple[int, Chunk]]  # chunks and their numbers in the plan
+BLOCK = 65_536  # rows
 
 
 class UnwrittenError(Exception):
@@ -85,26 +87,45 @@ class SelectEvents:
         return made
 
     def _selected(self, chunk: Chunk, regions: Sequence[str]) -> dict[str, Selected]:
-        """Region -> what is selected of the rows of a chunk."""
+        """Region -> what is selected of the rows of a chunk, block by block."""
         if not regions:
             return {}
         table = open_table(chunk.file, chunk.tree, chunk.fingerprint)
+        blocks = blocks_of(table, chunk)
+        try:
+            parts = [self._of_block(table, block, regions) for block in blocks]
+        except Exception:  # what is said of a chunk must not depend on its blocks
+            parts = [self._of_block(table, chunk, regions)]
+        return {region: joined([part[region] for part in parts]) for region in regions}
+
+    def _of_block(self, table: Table, block: Chunk, regions: Sequence[str]) -> dict[str, Selected]:
         columns = read_columns(
-            lambda name: table.read(name, chunk.start, chunk.stop),
-            chunk.branches,
-            missing=chunk.missing,
+            lambda name: table.read(name, block.start, block.stop),
+            block.branches,
+            missing=block.missing,
         )
-        n = chunk.stop - chunk.start
         wanted = {region: self.searches[region] for region in regions}
-        found = selected_events(
-            with_event_numbers(columns, file_number=chunk.file_number, start=chunk.start),
-            chunk.dataset,
-            identity=event_identities(columns, n, start=chunk.start),
+        return selected_events(
+            with_event_numbers(columns, file_number=block.file_number, start=block.start),
+            block.dataset,
+            identities=lambda rows: identities_of(columns, rows, start=block.start),
             searches={PRESELECTION: self.searches[PRESELECTION], **wanted},
-            beams=chunk.beams,
+            beams=block.beams,
             candidates=self.candidates,
         )
-        return {region: found[region] for region in regions}
+
+
+def blocks_of(table: Table, chunk: Chunk) -> list[Chunk]:
+    """A chunk, cut where stored blocks of all its columns begin, in pieces of BLOCK rows or more.
+
+    Arrays of a small block lie in memory that was used before; that of large ones is given back to
+    the system and asked for anew, which took a fifth of the time.
+    """
+    cuts = [chunk.start]
+    for row in map(int, table.borders(sorted(set(chunk.branches.values())))):
+        if row - cuts[-1] >= BLOCK and chunk.stop - row >= BLOCK:
+            cuts.append(row)
+    return [replace(chunk, start=a, stop=b) for a, b in pairwise([*cuts, chunk.stop])]
 
 
 def _first_line(error: Exception) -> str:
