@@ -134,7 +134,7 @@ def select(
     config: ConfigOption = Path("datasets.yaml"),
     run: RunOption = "demo",
     workers: WorkersOption = CORES,
-    executor: ExecutorOption = Executor.threads,
+    executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
     chunk_size: ChunkOption = 1_000_000,
     allow_lost: LostOption = False,
@@ -154,7 +154,7 @@ def train(
     networks: NetworksOption = None,
     seed: SeedOption = None,
     workers: WorkersOption = CORES,
-    executor: ExecutorOption = Executor.threads,
+    executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
     changes: SetOption = None,
 ) -> None:
@@ -177,7 +177,7 @@ def evaluate(
     """Cuts and figures of merit of every network at every mass."""
     from analysis import workflow
 
-    execution = _execution(Executor.threads, workers, None)
+    execution = _execution(Executor.auto, workers, None)
     workflow.run_until("evaluate", config, run, execution, _changes(changes, networks, seed))
 
 
@@ -194,7 +194,7 @@ def limit(
     """Scan, upper limits and p-values; HEPData tables and pyhf workspaces."""
     from analysis import workflow
 
-    execution = _execution(Executor.threads, workers, None)
+    execution = _execution(Executor.auto, workers, None)
     wanted = _changes(changes, networks, seed, unblind=unblind)
     workflow.run_until("limit", config, run, execution, wanted)
 
@@ -221,7 +221,7 @@ def apply_command(
         float | None, typer.Option(min=0, max=1, help="Pass: score >= cut; else the model's.")
     ] = None,
     workers: WorkersOption = CORES,
-    executor: ExecutorOption = Executor.threads,
+    executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
     chunk_size: ChunkOption = 500_000,
 ) -> None:
@@ -264,7 +264,7 @@ def plot(
     """Draw all figures of a run, or some of them."""
     from analysis import workflow
 
-    execution = _execution(Executor.threads, workers, None)
+    execution = _execution(Executor.auto, workers, None)
     if figures:
         workflow.run_figures(figures, config, run, execution, changes or [])
         return
@@ -281,7 +281,7 @@ def report(
     """Write the report of a run: one HTML page."""
     from analysis import workflow
 
-    execution = _execution(Executor.threads, workers, None)
+    execution = _execution(Executor.auto, workers, None)
     workflow.run_until("report", config, run, execution, changes or [])
 
 
@@ -292,7 +292,7 @@ def run_command(
     networks: NetworksOption = None,
     seed: SeedOption = None,
     workers: WorkersOption = CORES,
-    executor: ExecutorOption = Executor.threads,
+    executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
     chunk_size: ChunkOption = 1_000_000,
     allow_lost: LostOption = False,
@@ -333,7 +333,7 @@ def status(
     """Which stages of a run are there, which are out of date, and why."""
     from analysis.status import print_status
 
-    execution = _execution(Executor.threads, workers, None, chunk_size, allow_lost)
+    execution = _execution(Executor.auto, workers, None, chunk_size, allow_lost)
     wanted = _changes(changes, networks, seed, unblind=unblind)
     print_status(config, run, execution, wanted, as_json=as_json)
 
@@ -348,7 +348,7 @@ def batches(
     """The batch-size study: one training per batch size."""
     from analysis import workflow
 
-    execution = _execution(Executor.threads, workers, None)
+    execution = _execution(Executor.auto, workers, None)
     workflow.run_batches(config, run, execution, changes or [])
 
 
@@ -361,7 +361,7 @@ def confirm(
     """Quote the cuts of a finished run on a sample that no choice was made on."""
     from analysis import workflow
 
-    workflow.run_confirm(config, run, _execution(Executor.threads, workers, None))
+    workflow.run_confirm(config, run, _execution(Executor.auto, workers, None))
 
 
 @app.command()

@@ -68,7 +68,7 @@ def work(what: str, folder: Path, workers: int) -> None:
             raise SystemExit(find_problems(sets, reports)[0].text)
         find_mistakes(config, sets, reports)
     elif what == "select":
-        how = Execution("iterative" if workers == 1 else "threads", workers)
+        how = Execution("iterative" if workers == 1 else "auto", workers)
         with tempfile.TemporaryDirectory(dir=folder) as run, open_run(Path(run)) as opened:
             select_events(opened, config, sets, how)
     else:

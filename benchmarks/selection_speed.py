@@ -115,7 +115,8 @@ def without_cuts() -> Search:
 
 def features(chunks: list[Chunk], how: Execution) -> None:
     with open_executor(how) as opened:
-        assert len(run_chunks(opened, chunks, FeaturesOnly(without_cuts()))) == len(chunks)
+        found = run_chunks(opened, chunks, FeaturesOnly(without_cuts()), {})
+        assert len(found) == len(chunks)
 
 
 def full(folder: Path, config: Configuration, sets: list[Dataset], how: Execution) -> None:

@@ -62,6 +62,16 @@ def event_identities(
     return (event_keys("", columns, n) >> np.uint64(32)).astype(np.uint32)
 
 
+def identities_of(
+    columns: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.integer], *, start: int = 0
+) -> npt.NDArray[np.uint32]:
+    """Those of some rows: `event_identities` of all, at these places."""
+    present = {name: columns[name].take(rows) for name in EVENT_COLUMNS if name in columns}
+    if "event" not in columns:
+        present = {"event": start + rows}
+    return event_identities(present, len(rows))
+
+
 def row_keys(
     key: npt.NDArray[np.uint64], candidate: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.uint64]:

@@ -277,7 +277,7 @@ def _basket(file: LocalFile, branch: Branch, i: int) -> Array:
     ):
         msg = f"a basket of {n} numbers is damaged"
         raise ValueError(msg)
-    packed = data[n_key:]
+    packed = memoryview(data)[n_key:]
     if len(packed) == n_object:
         return np.frombuffer(packed, branch.kind, n)
     out = np.empty(unpacked_size(packed, n_object), np.uint8)

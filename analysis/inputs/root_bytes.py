@@ -116,7 +116,7 @@ def object_bytes(file: LocalFile, key: Key) -> bytes:
     return out.tobytes()
 
 
-def unpacked_size(packed: bytes, promised: int) -> int:
+def unpacked_size(packed: bytes | memoryview, promised: int) -> int:
     """The size that the blocks give, which must be the one that the key promises."""
     at = total = 0
     while at + BLOCK <= len(packed):
@@ -128,7 +128,7 @@ def unpacked_size(packed: bytes, promised: int) -> int:
     return total
 
 
-def unpack(packed: bytes, out: Bytes) -> None:
+def unpack(packed: bytes | memoryview, out: Bytes) -> None:
     """Decompress all blocks into `out`, whose size is theirs."""
     view = memoryview(packed)
     at = done = 0

@@ -1,7 +1,8 @@
 """Where the chunks are processed: here, on all cores, or on a cluster. The result is the same.
 
     iterative    one after the other, in this process
-    threads      all cores (default): the kernels release the GIL, nothing is copied
+    auto         threads; processes where a selection has many small files (default)
+    threads      all cores: the kernels release the GIL, nothing is copied
     processes    all cores in processes of their own, for machines where threads disappoint
     dask         a LocalCluster, a running scheduler (address), or a batch system (YAML file)
 
@@ -34,7 +35,8 @@ from selection.errors import UserError
 
 CONNECT_SECONDS = 30
 
-ExecutorName = Literal["iterative", "threads", "processes", "dask"]
+ExecutorName = Literal["auto", "iterative", "threads", "processes", "dask"]
+IN_THREADS = ("auto", "threads")
 
 
 class ExecutorError(UserError):
@@ -71,7 +73,7 @@ def open_executor(execution: Execution) -> Iterator[Any]:
     name, workers = execution.executor, execution.workers
     if name == "iterative":
         yield IterativeExecutor(status=False, compression=None)
-    elif name == "threads":
+    elif name in IN_THREADS:
         # retries: a chunk that failed once in the same process fails again
         yield FuturesExecutor(
             pool=ThreadPoolExecutor, workers=workers, status=False, compression=None, retries=0
@@ -79,7 +81,9 @@ def open_executor(execution: Execution) -> Iterator[Any]:
     elif name == "processes":
         pool = process_pool(workers)
         try:
-            yield FuturesExecutor(pool=pool, workers=workers, status=False, retries=1)
+            yield FuturesExecutor(
+                pool=pool, workers=workers, status=False, compression=None, retries=1
+            )
         finally:
             pool.shutdown(cancel_futures=True)
     else:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
-from analysis.run.executors import Execution, dask_client
+from analysis.run.executors import IN_THREADS, Execution, dask_client
 from analysis.terminal.interrupts import process_pool
 
 Work = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
@@ -34,7 +34,8 @@ def ordered_map(execution: Execution) -> Iterator[Work]:
         with dask_client(workers=workers, cluster=execution.cluster) as client:
             yield _in_order(lambda f, task: client.submit(f, task, pure=False, retries=3), workers)
     else:
-        pool: Executor = ThreadPoolExecutor(workers) if name == "threads" else process_pool(workers)
+        in_threads = name in IN_THREADS
+        pool: Executor = ThreadPoolExecutor(workers) if in_threads else process_pool(workers)
         try:
             yield _in_order(pool.submit, workers)
         finally:

@@ -16,7 +16,7 @@ from analysis.inputs.check import wanted_branches
 from analysis.inputs.file_report import inspect_file
 from analysis.run.folder import RunFolder
 from analysis.select.chunks import Chunk
-from analysis.select.events import ChunkCounts
+from analysis.select.gathered import Totals
 from analysis.select.process import SelectionError
 from analysis.select.skim import read_shard
 from selection.keys import row_keys
@@ -72,18 +72,15 @@ def lost_chunks(chunks: Sequence[Chunk], errors: Mapping[str, str]) -> list[Chun
     return [chunk for chunk in chunks if any(s in errors for s in chunk.shards.values())]
 
 
-def refuse_overlap(
-    config: Configuration, chunks: Sequence[Chunk], counts: Mapping[str, ChunkCounts]
-) -> None:
+def refuse_overlap(config: Configuration, totals: Totals) -> None:
     """Rows of a control region that are in the search region too, unless they are wanted."""
     problems = []
     for name, region in config.regions.items():
-        rows: dict[str, list[int]] = {}
-        for chunk in chunks if region.overlap == "error" else ():
-            found = counts[chunk.shards[name]]
-            total = rows.setdefault(chunk.dataset, [0, 0])
-            total[0], total[1] = total[0] + found.overlap, total[1] + found.flow.raw[-1]
-        worst = max(rows.items(), key=lambda item: item[1][0], default=("", [0, 0]))
+        if region.overlap != "error":
+            continue
+        found = {ds: counts for (r, ds), (_, counts) in totals.items() if r == name}
+        rows = {ds: (counts.overlap, counts.flow.raw[-1]) for ds, counts in found.items()}
+        worst = max(rows.items(), key=lambda item: item[1][0], default=("", (0, 0)))
         if worst[1][0]:
             both, of = worst[1]
             more = sum(both > 0 for both, _ in rows.values()) - 1

@@ -9,8 +9,10 @@ shard carries the hash of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,19 @@ class ChunkCounts:
 
 
 Selected = tuple[Columns, ChunkCounts]
+Rows = npt.NDArray[np.intp]  # their numbers
+
+
+def joined(parts: Sequence[Selected]) -> Selected:
+    """Of all rows, from what is selected of some of them after the others."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = {name: np.concatenate([found[name] for found, _ in parts]) for name in parts[0][0]}
+    counts = reduce(add, (counted for _, counted in parts))
+    steps = zip(counts.flow.names[1:], counts.flow.raw, counts.flow.raw[1:], strict=False)
+    whole = {name for name, before, after in steps if before and not after}
+    emptied = {name: span for name, span in counts.emptied.items() if name in whole}
+    return columns, replace(counts, emptied=emptied)
 
 
 def selected_events(
@@ -74,11 +89,12 @@ def selected_events(
     searches: Mapping[str, Search],
     beams: Beams,
     candidates: CandidatePolicy,
-    identity: npt.NDArray[np.uint32],
+    identities: Callable[[Rows], npt.NDArray[np.uint32]],
 ) -> dict[str, Selected]:
     """Region -> columns of the skim for the rows that pass, and what was counted on the way.
 
-    searches: that of the search region and those of the other regions that are wanted.
+    searches: that of the search region and those of the other regions that are wanted;
+    identities: of rows by their numbers.
     """
     whole = searches[PRESELECTION]
     n = row_count(columns)
@@ -97,12 +113,13 @@ def selected_events(
     stored = {
         "axis": found.axis,
         **dict(zip(whole.feature_names, found.features, strict=True)),
-        "identity": identity,
     }
 
     def chosen(search: Search, code: Codes) -> Columns:
         of_cuts = {f"{OF_CUT}{cut}": looked_at[t] for cut, t in search.cut_variables.items()}
-        return skim_columns(dataset, columns, stored | of_cuts, passing(code, len(search.cuts)))
+        rows = np.flatnonzero(passing(code, len(search.cuts)))  # a third of the time of a mask
+        taken = skim_columns(dataset, columns, stored | of_cuts, rows)
+        return taken | {"identity": identities(rows)}
 
     code = with_candidates(found.code, kept)
     flow = cutflow(code, tuple(whole.cuts), columns.get("weight", 1.0))
@@ -137,10 +154,9 @@ def skim_columns(
     dataset: str,
     columns: Mapping[str, npt.NDArray[np.generic]],
     computed: Mapping[str, npt.NDArray[Any]],
-    keep: npt.NDArray[np.bool_],
+    rows: Rows,
 ) -> Columns:
-    """The columns of the skim for the rows that pass; computed: what the ntuple does not have."""
-    rows = np.flatnonzero(keep)  # a third of the time of a mask for every column
+    """The columns of the skim for some rows; computed: what the ntuple does not have."""
     n = len(rows)
     none = np.zeros(n, np.int64)
     weight = columns["weight"].take(rows) if "weight" in columns else np.ones(n)

@@ -1,6 +1,6 @@
-"""The chunks of a selection on their way through coffea, and what came back of each.
+"""The chunks of a selection on their way through coffea, and what came back of them.
 
-    shards that are there  ->  kept        the others  ->  coffea  ->  result, or why there is none
+    chunks  ->  batches  ->  coffea  ->  sums and counts, or why there are none
 
 Chunks may be processed anywhere and in any order. A chunk that fails is named and never ends the
 others; a disk that is full is no loss of events and ends everything.
@@ -11,37 +11,33 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import coffea.util
 
 from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution, open_executor
 from analysis.run.folder import RunFolder
+from analysis.select.batches import batches, executor_for
 from analysis.select.chunks import Chunk
-from analysis.select.events import ChunkCounts
-from analysis.select.histogram_sums import Sums, skim_sums
+from analysis.select.gathered import Gathered, Totals
 from analysis.select.processor import SelectEvents
-from analysis.select.skim import SkimError, read_shard, shard_counts
 from analysis.terminal.console import progress
 from selection.errors import UserError
 from selection.preselection import PRESELECTION
-from selection.search import Search
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
 
 log = logging.getLogger(__name__)
 
+Found = TypeVar("Found")
+
 
 class SelectionError(UserError):
     """The selection stopped; the message says where and what to do."""
-
-
-Result = tuple[Sums, ChunkCounts]
 
 
 def processed_chunks(
@@ -49,66 +45,48 @@ def processed_chunks(
     config: Configuration,
     chunks: Sequence[Chunk],
     execution: Execution,
-) -> tuple[dict[str, Result], dict[str, str]]:
-    """Shard -> sums of its histograms and cutflow, and for those that could not be made -> why."""
+) -> tuple[Totals, dict[str, str]]:
+    """Sums of histograms and cutflow by region and data set, and shard -> why it is not there."""
     searches = {PRESELECTION: config.definition, **config.region_searches}
-    results = _kept(run.path, chunks, searches)
-    missing = [left for chunk in chunks if (left := _without(chunk, results)).shards]
-    log.info("select: %d chunks, %d already done", len(chunks), len(chunks) - len(missing))
-    if not missing:
-        return results, {}
+    shards = [[run.path / shard for shard in chunk.shards.values()] for chunk in chunks]
+    missing = [[path for path in of_chunk if not path.exists()] for of_chunk in shards]
+    there = sum(not paths for paths in missing)
+    log.info("select: %d chunks, %d already done", len(chunks), there)
+    how = Execution("iterative") if there == len(chunks) else executor_for(chunks, execution)
     processor = SelectEvents(
         run=str(run.path.resolve()),
         searches=searches,
         candidates=config.candidates,
     )
     with (
-        open_executor(execution) as executor,
-        _progress_on_disk([run.path / s for chunk in missing for s in chunk.shards.values()]),
+        open_executor(how) as executor,
+        _progress_on_disk([path for paths in missing for path in paths]),
     ):
-        out = run_chunks(executor, missing, processor)
-    unwritten = [found["unwritten"] for found in out.values() if "unwritten" in found]
-    if unwritten:  # no loss of events that --allow-lost might accept
-        msg = f"cannot write to {run.path}: {unwritten[0]}; make room and run again"
-        raise SelectionError(msg)
-    made = {shard: found["made"] for shard, found in out.items() if "made" in found}
-    results |= {shard: (found.sums, found.counts) for shard, found in made.items()}
-    unopened = {"error": "the data cannot be read; copy or make the file again"}
-    gone = [s for chunk in missing for s in chunk.shards.values() if s not in results]
-    return results, {shard: out.get(shard, unopened)["error"] for shard in gone}
+        found = run_chunks(executor, batches(chunks, how), processor, Gathered())
+    for shard in found.damaged:
+        log.warning("the skim file %s is damaged and is made again", run.path / shard)
+    unopened = "the data cannot be read; copy or make the file again"
+    found = found.complete(len(chunks), otherwise=unopened)
+    for outcome in found.failed.values():
+        if outcome.unwritten:  # no loss of events that --allow-lost might accept
+            msg = f"cannot write to {run.path}: {outcome.unwritten}; make room and run again"
+            raise SelectionError(msg)
+    why = ((chunks[number], failed.error) for number, failed in sorted(found.failed.items()))
+    return found.totals, {shard: text for chunk, text in why for shard in chunk.shards.values()}
 
 
-def run_chunks(executor: Any, chunks: Sequence[Chunk], work: SelectEvents) -> dict[str, Any]:
-    """Process chunks with an executor of coffea; a chunk that failed says why."""
+def run_chunks(
+    executor: Any, work: Sequence[Any], function: Callable[[Any], Found], nothing: Found
+) -> Found:
+    """Map and add with an executor of coffea; nothing: what sums begin with."""
+    if not work:
+        return nothing
     coffea.util.coffea_console.quiet = True
     try:
-        found, _ = executor(list(chunks), work, {})
+        found: Found = executor(list(work), function, nothing)[0]
     finally:
         open_table.cache_clear()
-    return dict(found)
-
-
-def _without(chunk: Chunk, results: Mapping[str, Result]) -> Chunk:
-    """The chunk with the shards that are still to be made."""
-    return replace(chunk, shards={r: s for r, s in chunk.shards.items() if s not in results})
-
-
-def _kept(run: Path, chunks: Sequence[Chunk], searches: Mapping[str, Search]) -> dict[str, Result]:
-    """Results of shards that are already there; a damaged one is made again."""
-    results = {}
-    for region, shard in ((r, s) for chunk in chunks for r, s in chunk.shards.items()):
-        path = run / shard
-        if not path.exists():
-            continue
-        try:
-            table = read_shard(path)
-            columns = {name: table[name].to_numpy() for name in table.column_names}
-            counts = ChunkCounts.from_plain(shard_counts(table))
-            results[shard] = (skim_sums(columns, searches[region]), counts)
-        except (SkimError, KeyError, ValueError, TypeError):
-            log.warning("the skim file %s is damaged and is made again", path)
-            path.unlink()
-    return results
+    return found
 
 
 @contextlib.contextmanager

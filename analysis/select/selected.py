@@ -110,8 +110,8 @@ def contents(selection: Selection, *, thinned_by: int | None = None) -> dict[str
     by = thinning(selection) if thinned_by is None else thinned_by
     found: dict[str, Bits] = {}
     for name, shards in shards_by_dataset(selection).items():
-        bits = [_column(shard, "axis").view(np.uint64) for shard in shards]
-        found[name] = np.concatenate([b[b % np.uint64(by) == 0] for b in bits])
+        bits = (_column(shard, "axis").view(np.uint64) for shard in shards)
+        found[name] = np.concatenate([b if by == 1 else b[b % np.uint64(by) == 0] for b in bits])
     return found
 
 
@@ -127,7 +127,12 @@ def sample_sizes(selection: Selection) -> list[SampleSize]:
     for part in selection.parts:
         if np.isnan(part.mass_gev):
             w = _column(part.shard, "weight") * part.normalisation
-            found = (len(w), float(w.sum()), float(w @ w), float(np.abs(w).max(initial=0.0)))
+            found = (
+                len(w),
+                float(w.sum()),
+                float(w @ w),
+                max(float(w.max(initial=0.0)), -float(w.min(initial=0.0))),
+            )
             sums.setdefault(part.sample, []).append(found)
     sizes = []
     for sample, pieces in sums.items():

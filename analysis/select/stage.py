@@ -29,10 +29,11 @@ from analysis.select.accounting import (
 )
 from analysis.select.chunks import Chunk, plan_chunks
 from analysis.select.events import ChunkCounts
+from analysis.select.gathered import Result, Totals
 from analysis.select.histogram_sums import as_histograms, no_sums
 from analysis.select.histograms import save_json, save_root
 from analysis.select.index import Selection, load_selection, save_inputs, save_selection
-from analysis.select.process import Result, processed_chunks
+from analysis.select.process import processed_chunks
 from analysis.select.selected import selected_findings
 from analysis.select.skim import Part
 from analysis.terminal.console import progress
@@ -63,13 +64,13 @@ def select_events(
     if run.is_current("select", stamp):
         log.info("select: up to date (%d shards)", len(chunks))
         return load_selection(run)
-    results, errors = processed_chunks(run, config, chunks, execution)
+    totals, errors = processed_chunks(run, config, chunks, execution)
     lost = lost_shares(chunks, errors, config, datasets, allow_lost=execution.allow_lost)
     gone = {chunk.shard for chunk in lost_chunks(chunks, errors)}
     done = [chunk for chunk in chunks if chunk.shard not in gone]
-    refuse_overlap(config, done, {shard: counts for shard, (_, counts) in results.items()})
+    refuse_overlap(config, totals)
     save_inputs(run, {n: {r.file: r.fingerprint for r in rs} for n, rs in reports.items()})
-    counts, outputs = _write_regions(run, config, datasets, (done, results), lost)
+    counts, outputs = _write_regions(run, config, datasets, done, totals, lost)
     findings = selected_findings(run, config, datasets, counts)
     known = {(f.name, f.dataset) for f in findings}
     first_look = [f for f in told if (f.name, f.dataset) not in known]
@@ -99,47 +100,43 @@ def _write_regions(
     run: RunFolder,
     config: Configuration,
     datasets: Sequence[Dataset],
-    work: tuple[Sequence[Chunk], Mapping[str, Result]],
+    chunks: Sequence[Chunk],
+    totals: Totals,
     lost: Mapping[str, float],
 ) -> tuple[dict[str, ChunkCounts], list[Path]]:
     """What was counted in the search region, by data set, and the files of all regions."""
-    chunks, results = work
-    everything, files = {}, []
+    files = []
     for region, search in {PRESELECTION: config.definition, **config.region_searches}.items():
         refuse_duplicates(run, datasets, chunks, region)
         folder = run if region == PRESELECTION else run.region(region)
-        done: dict[str, list[tuple[Path, Result]]] = {}
+        shards: dict[str, list[Path]] = {}
         for chunk in chunks:
-            shard = chunk.shards[region]
-            done.setdefault(chunk.dataset, []).append((run.path / shard, results[shard]))
-        everything[region] = _write_results(folder, search, datasets, done, lost)
+            shards.setdefault(chunk.dataset, []).append(run.path / chunk.shards[region])
+        of_region = {ds: found for (name, ds), found in totals.items() if name == region}
+        _write_results(folder, search, datasets, (shards, of_region), lost)
         files += [folder.skim_index, folder.cutflow, folder.histograms, folder.histograms_root]
-    return everything[PRESELECTION], files
+    return {ds: counts for (r, ds), (_, counts) in totals.items() if r == PRESELECTION}, files
 
 
 def _write_results(
     run: RunFolder,
     search: Search,
     datasets: Sequence[Dataset],
-    done: Mapping[str, Sequence[tuple[Path, Result]]],
+    done: tuple[Mapping[str, Sequence[Path]], Mapping[str, Result]],
     lost: Mapping[str, float],
-) -> dict[str, ChunkCounts]:
-    """Write all but the shards; what was counted, by data set. done: data set -> its shards."""
-    everything: dict[str, ChunkCounts] = {}
+) -> None:
+    """Write all but the shards. done: data set -> its shards, and what was found in them."""
+    shards, totals = done
     histograms: dict[str, Histograms] = {}
     flows: dict[str, Any] = {}
     parts: list[Part] = []
     for ds in datasets:
         norm = ds.constant_weight * ds.scale / (1 - lost.get(ds.name, 0.0))
-        total = no_sums(search)
-        for shard, (filled, counted) in done.get(ds.name, ()):
-            total += filled
-            before = everything.get(ds.name)
-            everything[ds.name] = counted if before is None else before + counted
-            parts.append(Part(ds.sample, shard, ds.mass_gev, norm))
+        parts += [Part(ds.sample, path, ds.mass_gev, norm) for path in shards.get(ds.name, ())]
+        total = no_sums(search) + (totals[ds.name][0] if ds.name in totals else 0.0)
         histograms[ds.name] = as_histograms(total, search)
-        if ds.name in everything:
-            flow = everything[ds.name].flow
+        if ds.name in totals:
+            flow = totals[ds.name][1].flow
             flows[ds.name] = {
                 "cuts": flow.names,
                 "raw": flow.raw,
@@ -152,7 +149,6 @@ def _write_results(
     save_root(run.histograms_root, histograms)
     write_json(run.cutflow, flows)
     save_selection(run, Selection(tuple(parts), lost))
-    return everything
 
 
 def _stamp(

@@ -11,6 +11,7 @@ import typer
 
 
 class Executor(StrEnum):
+    auto = "auto"
     iterative = "iterative"
     threads = "threads"
     processes = "processes"

@@ -17,7 +17,7 @@ def selected(columns, *, candidates="all"):
     found = selected_events(
         columns,
         "signal/2",
-        identity=event_identities(columns, len(columns["event"])),
+        identities=lambda at: event_identities(columns, len(columns["event"]))[at],
         searches={PRESELECTION: SEARCH},
         beams=SUPERKEKB,
         candidates=candidates,

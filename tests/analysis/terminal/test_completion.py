@@ -40,7 +40,7 @@ def test_every_option_of_a_command_is_offered_and_no_other(tmp_path, name):
 
 def test_the_words_of_a_choice_and_the_runs_of_the_folder_are_offered(tmp_path):
     assert set(completed(tmp_path, "select", "--executor", "")) == {
-        *("iterative", "threads", "processes", "dask"),
+        *("auto", "iterative", "threads", "processes", "dask"),
     }
     (tmp_path / "runs/mine").mkdir(parents=True)
     (tmp_path / "mine.yaml").touch()
