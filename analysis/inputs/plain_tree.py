@@ -28,8 +28,7 @@ from analysis.inputs.root_bytes import (
     directory,
     object_bytes,
     text_at,
-    unpack,
-    unpacked_size,
+    unpacked,
 )
 
 TREE, BRANCH = 20, 13  # versions
@@ -258,14 +257,14 @@ def _rows(file: LocalFile, branch: Branch, start: int, stop: int) -> Array:
     first, last = np.searchsorted(branch.first_rows, (start, stop - 1), side="right") - 1
     for i in range(first, last + 1):
         begin, end = branch.first_rows[i : i + 2]
-        values = _basket(file, branch, i)
         rows = slice(max(begin, start) - begin, min(end, stop) - begin)
+        values = _basket(file, branch, i, int(rows.stop))
         out[max(begin, start) - start : min(end, stop) - start] = values[rows]
     return out
 
 
-def _basket(file: LocalFile, branch: Branch, i: int) -> Array:
-    """All numbers of a basket."""
+def _basket(file: LocalFile, branch: Branch, i: int, n_wanted: int) -> Array:
+    """The first numbers of a basket, as many as are wanted or more."""
     data = file.bytes_at(int(branch.places[i]), int(branch.sizes[i]))
     n_bytes, _, n_object, _, n_key, _ = KEY.unpack_from(data)
     *_, n_last = OF_BASKET.unpack_from(data, n_key - OF_BASKET.size - 1)
@@ -280,6 +279,5 @@ def _basket(file: LocalFile, branch: Branch, i: int) -> Array:
     packed = memoryview(data)[n_key:]
     if len(packed) == n_object:
         return np.frombuffer(packed, branch.kind, n)
-    out = np.empty(unpacked_size(packed, n_object), np.uint8)
-    unpack(packed, out)
-    return out[: n_last - n_key].view(branch.kind)
+    values = unpacked(packed, n_object, n_wanted * branch.kind.itemsize)
+    return np.frombuffer(values, branch.kind, min(n, len(values) // branch.kind.itemsize))

@@ -15,6 +15,7 @@ import struct
 import uuid
 import weakref
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import cramjam
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import xxhash
 
 BIG = 1_000_000  # version of a file from which on places have eight bytes
@@ -30,8 +32,11 @@ DIRECTORY = struct.Struct(">HIIii")
 KEY = struct.Struct(">ihiIhh")
 BLOCK = 9  # bytes before each compressed block: two of its name, its method, two sizes of three
 CHECKSUM = 8  # before the data of LZ4
+AT_ONCE = 1 << 16  # bytes from which on a block of zstd is cheaper to take by itself
+FEW = 4  # a beginning of less than 1 in so many bytes is decompressed alone
 
 Bytes = npt.NDArray[np.uint8]
+Packed = bytes | memoryview
 
 
 class NotPlainError(Exception):
@@ -111,29 +116,58 @@ def object_bytes(file: LocalFile, key: Key) -> bytes:
     packed = file.bytes_at(key.at + key.n_key, key.n_bytes - key.n_key)
     if len(packed) == key.n_object:
         return packed
-    out = np.empty(unpacked_size(packed, key.n_object), np.uint8)
+    return unpacked(packed, key.n_object).tobytes()
+
+
+def unpacked(packed: Packed, promised: int, wanted: int | None = None) -> Bytes:
+    """All blocks, decompressed, or only their first `wanted` bytes where that is cheaper.
+
+    The size of all of them must be the promised one.
+    """
+    size = unpacked_size(packed, promised)
+    if size >= AT_ONCE and packed[:2] == b"ZS" and len(packed) == BLOCK + _n_packed(packed, 0):
+        with suppress(OSError):  # damaged: said by the other way, in the words of all
+            return _one_zstd(packed[BLOCK:], size, size if wanted is None else wanted)
+    out = np.empty(size, np.uint8)
     unpack(packed, out)
-    return out.tobytes()
+    return out
 
 
-def unpacked_size(packed: bytes | memoryview, promised: int) -> int:
+def _one_zstd(block: Packed, size: int, wanted: int) -> Bytes:
+    """By the library itself: cramjam takes a block in pieces, from buffer to buffer."""
+    if wanted > size // FEW:
+        return np.frombuffer(pa.decompress(block, size, codec="zstd"), np.uint8)
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        found = np.frombuffer(stream.read(wanted), np.uint8)
+    if len(found) < wanted:
+        msg = f"a compressed block gives {len(found)} bytes, {size} are promised"
+        raise OSError(msg)
+    return found
+
+
+def _n_packed(packed: Packed, at: int) -> int:
+    """Compressed bytes of the block whose head is there."""
+    return int.from_bytes(packed[at + 3 : at + 6], "little")
+
+
+def unpacked_size(packed: Packed, promised: int) -> int:
     """The size that the blocks give, which must be the one that the key promises."""
     at = total = 0
     while at + BLOCK <= len(packed):
         total += int.from_bytes(packed[at + 6 : at + 9], "little")
-        at += BLOCK + int.from_bytes(packed[at + 3 : at + 6], "little")
+        at += BLOCK + _n_packed(packed, at)
     if at != len(packed) or total != promised:
         msg = f"compressed blocks give {total} bytes, {promised} are promised"
         raise ValueError(msg)
     return total
 
 
-def unpack(packed: bytes | memoryview, out: Bytes) -> None:
+def unpack(packed: Packed, out: Bytes) -> None:
     """Decompress all blocks into `out`, whose size is theirs."""
     view = memoryview(packed)
     at = done = 0
     while at < len(view):
-        n = int.from_bytes(view[at + 3 : at + 6], "little")
+        n = _n_packed(view, at)
         m = int.from_bytes(view[at + 6 : at + 9], "little")
         block = view[at + BLOCK : at + BLOCK + n]
         _unpack_block(bytes(view[at : at + 2]), block, out[done : done + m])

@@ -4,8 +4,9 @@ numba keeps what it has compiled, and says when it compiles. So the word comes o
 and again when the code or numba is another.
 
 Before the first compiled function runs, numba loads what other libraries (vector, and sympy with
-it) register for code that uses their types: a second of processor time. None of ours does; a
-process that is a command of ours goes without (`alone_in_process`), one that imports us does not.
+it) register for code that uses their types, a second of processor time, and all of scipy.linalg to
+see whether there is a BLAS, 0.2 s. None of ours uses either; a process that is a command of ours
+goes without (`alone_in_process`), one that imports us does not.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from multiprocessing.context import BaseContext
 from typing import Any
 
@@ -32,15 +34,34 @@ def alone_in_process() -> None:
 @contextmanager
 def compiling_said() -> Iterator[None]:
     """A line in the log at the first function of ours that is compiled inside the block."""
-    from numba.core import entrypoints, event
+    from numba.core import event
 
-    if ALONE.is_set():  # a numba that calls it otherwise is only slower
-        vars(entrypoints)["_already_initialized"] = True
+    if ALONE.is_set():
+        _load_without_others()
     listener = when_compiling(lambda: log.info(MESSAGE))
     try:
         yield
     finally:
         event.unregister("numba:compile", listener)
+
+
+def _load_without_others() -> None:
+    """What numba loads before its first function; a numba with other parts is only slower.
+
+    Compiled code that multiplies matrices would still find its BLAS, when it runs.
+    """
+    from numba.core import entrypoints
+    from numba.np import linalg
+
+    vars(entrypoints)["_already_initialized"] = True
+    asked = vars(linalg).get("ensure_blas")
+    if asked is None:
+        return
+    vars(linalg)["ensure_blas"] = lambda: None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        vars(linalg)["ensure_blas"] = asked
 
 
 def when_compiling(tell: Callable[[], Any]) -> Any:

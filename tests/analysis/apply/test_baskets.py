@@ -69,3 +69,15 @@ def test_another_uproot_writes_in_its_own_way():
 
     write_without_copies(Tree())
     write_without_copies(object())
+
+
+def test_no_more_of_the_disk_is_reserved_than_is_written(tmp_path):
+    with uproot.create(tmp_path / "a.root") as file:
+        tree = file.mktree("t", {"x": np.float64})
+        tree.compression = None
+        write_without_copies(tree)
+        for _ in range(20):
+            tree.extend({"x": np.ones(100 * N, ">f8")})
+    found = (tmp_path / "a.root").stat()
+    assert found.st_size <= 20 * 100 * N * 8 + 100_000
+    assert found.st_blocks * 512 <= found.st_size + 100_000

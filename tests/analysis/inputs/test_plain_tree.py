@@ -1,10 +1,12 @@
 """Plain trees are read from their bytes: the numbers of uproot, or left to uproot."""
 
+import cramjam
 import numpy as np
 import pytest
 import uproot
 
 from analysis.inputs.plain_tree import plain_file
+from analysis.inputs.root_bytes import BLOCK, KEY, unpacked
 from analysis.inputs.tables import open_file
 
 KINDS = ("f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?")
@@ -88,3 +90,38 @@ def test_a_damaged_basket_is_refused_and_never_other_numbers(tmp_path, packed):
                 tree.tree("variables").read("xf8", 0, 1000)
         else:
             assert damage  # what lies behind the cut cannot be listed
+
+
+def test_the_beginning_of_a_large_basket_is_that_of_the_whole_basket(tmp_path):
+    """It is decompressed alone: a look at a few rows of a file of large baskets costs little."""
+    n = 100_000
+    x = np.random.default_rng(1).normal(size=n)
+    path = write(tmp_path / "a.root", {"x": x}, compression=PACKED["ZS"], baskets=2)
+    tree = plain_file(str(path)).tree("variables")
+    for start, stop in ((0, 10), (7, 9000), (0, n), (n // 2, n // 2 + 1), (n // 2 - 5, n // 2 + 5)):
+        assert np.array_equal(tree.read("x", start, stop), x[start:stop])
+    assert len(unpacked(*packed_basket(path), 80)) == 80
+
+
+def packed_basket(path):
+    """The compressed blocks of the first basket, and the size that is promised."""
+    branch = plain_file(str(path)).tree("variables").branches["x"]
+    place, size = int(branch.places[0]), int(branch.sizes[0])
+    data = path.read_bytes()[place : place + size]
+    _, _, n_object, _, n_key, _ = KEY.unpack_from(data)
+    return data[n_key:], n_object
+
+
+@pytest.mark.parametrize("wanted", [80, None])
+@pytest.mark.parametrize("n", [1000, 50_000])  # small blocks and large ones are read in two ways
+def test_a_damaged_block_is_refused_however_much_of_it_is_wanted(tmp_path, n, wanted):
+    x = np.random.default_rng(1).normal(size=n)
+    path = write(tmp_path / "a.root", {"x": x}, compression=PACKED["ZS"], baskets=1)
+    data, size = packed_basket(path)
+    zeros = data[:BLOCK] + bytes(len(data) - BLOCK)
+    with pytest.raises(cramjam.DecompressionError):
+        unpacked(zeros, size, wanted)
+    less = cramjam.zstd.compress(bytes(40))  # a whole frame, but of other data
+    short = data[:3] + len(bytes(less)).to_bytes(3, "little") + data[6:BLOCK] + bytes(less)
+    with pytest.raises(ValueError, match="gives 40 bytes"):
+        unpacked(short, size, wanted)

@@ -1,5 +1,6 @@
 """Edited code makes its stages out of date; nothing else does, and nobody keeps a list."""
 
+import ast
 import json
 import os
 import shutil
@@ -59,6 +60,30 @@ def test_a_stage_does_not_depend_on_what_only_its_types_need():
     assert "selection.windows" in trained_with
     assert not {m for m in trained_with if m.startswith(("analysis.config", "analysis.report"))}
     assert "analysis.select.histograms" not in names(sources("analysis.select.events"))
+
+
+def test_lines_that_import_name_the_modules_of_the_whole_syntax_tree():
+    for file in (f for package in PACKAGES for f in (ROOT / package).rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        by_tree = code._names(ast.parse(text))
+        assert set(filter(code._is_ours, code._imports(text))) == set(
+            filter(code._is_ours, by_tree)
+        ), file
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from analysis.run import (\n    code,  # (its hash)\n    folder,\n)\n",
+        "def f():\n    import analysis.run.code as c; return c\n",
+        "from analysis.run import code, \\\n    folder\n",
+        "if TYPE_CHECKING:\n    from analysis import cli\n\n    import limits\nimport plots\n",
+        "if A:\n    if TYPE_CHECKING:\n        import limits\n    import plots\nimport models\n",
+        '''"""Prose:\n\nimport of names\n"""\nimport plots\n''',
+    ],
+)
+def test_an_import_is_found_however_it_is_written(text):
+    assert code._imports(text) == tuple(code._names(ast.parse(text)))
 
 
 @pytest.fixture

@@ -77,3 +77,21 @@ def test_what_is_kept_on_disk_is_not_compiled_again(tmp_path):
         for _ in range(2)
     ]
     assert said == [MESSAGE + "\n", ""]
+
+
+def test_a_command_that_needs_no_linear_algebra_can_still_compile_some():
+    """scipy is not asked for a BLAS at the start; a product of matrices finds it when it runs."""
+    script = (
+        "import sys\n"
+        "import numba as nb, numpy as np\n"
+        "from analysis.terminal.compiling import alone_in_process, compiling_said\n"
+        "alone_in_process()\n"
+        "with compiling_said():\n"
+        "    nb.njit(lambda x: x + 1)(1)\n"
+        "    print('scipy.linalg' in sys.modules)\n"
+        "    print(nb.njit(lambda a: a @ a)(np.array([[1.0, 1.0], [0.0, 1.0]]))[0, 1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "2.0"]
