@@ -6,6 +6,8 @@ and again when the code or numba is another.
 Before the first compiled function runs, numba loads what other libraries (vector, and sympy with
 it) register for code that uses their types: a second of processor time. None of ours does; a
 process that is a command of ours goes without (`alone_in_process`), one that imports us does not.
+
+Workers take turns (`said_for_workers`): what one compiles it writes down, the next only reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing.context import BaseContext
+from multiprocessing.synchronize import Event, RLock
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -29,13 +33,19 @@ def alone_in_process() -> None:
     ALONE.set()
 
 
+def _without_other_libraries() -> None:
+    from numba.core import entrypoints
+
+    vars(entrypoints)["_already_initialized"] = True  # a numba that calls it otherwise is slower
+
+
 @contextmanager
 def compiling_said() -> Iterator[None]:
     """A line in the log at the first function of ours that is compiled inside the block."""
-    from numba.core import entrypoints, event
+    from numba.core import event
 
-    if ALONE.is_set():  # a numba that calls it otherwise is only slower
-        vars(entrypoints)["_already_initialized"] = True
+    if ALONE.is_set():
+        _without_other_libraries()
     listener = when_compiling(lambda: log.info(MESSAGE))
     try:
         yield
@@ -68,22 +78,50 @@ def when_compiling(tell: Callable[[], Any]) -> Any:
     return listener
 
 
+@dataclass(frozen=True)
+class WorkersCompile:
+    """What workers are started with."""
+
+    told: Event  # set by the first that compiles
+    turn: RLock  # of the one that compiles, or reads what was compiled
+    alone: bool  # as in `alone_in_process`
+
+
+def compile_in_turn(workers: WorkersCompile) -> None:
+    """In a worker: say that it compiles, and never compile what another one is compiling."""
+    from numba.core import event
+
+    class Turn(event.Listener):
+        """numba announces its own lock before it looks for what is compiled, and after it wrote."""
+
+        def on_start(self, _: Any) -> None:
+            workers.turn.acquire()
+
+        def on_end(self, _: Any) -> None:
+            workers.turn.release()
+
+    if workers.alone:
+        _without_other_libraries()
+    event.register("numba:compiler_lock", Turn())
+    when_compiling(workers.told.set)
+
+
 @contextmanager
-def said_for_workers(context: BaseContext) -> Iterator[Any]:
-    """An event for other processes to set when they compile: a line in the log of this one."""
-    compiling = context.Event()
+def said_for_workers(context: BaseContext) -> Iterator[WorkersCompile]:
+    """For the processes that are given to `compile_in_turn`: a line in the log of this one."""
+    workers = WorkersCompile(context.Event(), context.RLock(), ALONE.is_set())
     ended = threading.Event()
 
     def wait() -> None:
-        compiling.wait()
+        workers.told.wait()
         if not ended.is_set():
             log.info(MESSAGE)
 
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     try:
-        yield compiling
+        yield workers
     finally:
         ended.set()
-        compiling.set()
+        workers.told.set()
         waiting.join()
