@@ -20,14 +20,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import FrameType
 
 from analysis.config.configuration import Configuration, load
 from analysis.config.samples import Data, Signal
 from analysis.inputs.datasets import filled
-from analysis.terminal.compiling import compiling_said, said_for_workers, when_compiling
+from analysis.terminal.compiling import (
+    WorkersCompile,
+    compile_in_turn,
+    compiling_said,
+    said_for_workers,
+)
 from analysis.terminal.console import progress
 from analysis.terminal.interrupts import interrupts_held
 from simulation.pseudodata import PseudoData
@@ -255,10 +259,10 @@ def _made_by(
     return made
 
 
-def _start_worker(compiling: Event) -> None:
+def _start_worker(compiling: WorkersCompile) -> None:
     """The parent ends the workers by SIGTERM, which cleans up; it says when they compile."""
     signal.signal(signal.SIGTERM, _raise_exit)
-    when_compiling(compiling.set)
+    compile_in_turn(compiling)
 
 
 def _in_worker(

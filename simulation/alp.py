@@ -19,6 +19,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from selection.compiled import inner
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.frames import boost, isotropic, polar, put
 from simulation.radiation import photon, radiated_share, recoil_velocity
@@ -27,7 +28,7 @@ G_INV_GEV = 1e-3
 FloatArray = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def cross_section_fb(s: float, mass: float) -> float:
     """sigma at g = 1e-3 / GeV without radiation [fb]."""
     return FB_GEV2 * G_INV_GEV**2 * ALPHA / 24 * (1 - mass * mass / s) ** 3

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.beams import Beams
+from selection.compiled import inner
 from simulation.detector import photon_missed
 from simulation.frames import lab_matrix, put
 
@@ -36,19 +37,19 @@ MIN_PHOTON_GEV = 0.5
 MASS_SHARE = (0.85, 1.05)  # of sqrt_s; the analysis cuts harder
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def energy_resolution(e: float) -> float:
     """sigma_E / E of the Gaussian part."""
     return sqrt((0.00066 / e) ** 2 + (0.0081 / e**0.25) ** 2 + 0.0134**2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def angular_resolution(e: float) -> float:
     """sigma_theta [rad]."""
     return hypot(0.004 / sqrt(e), 0.0015)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def measured(rng: np.random.Generator, k: FloatArray) -> tuple[float, float, float]:
     """(E, theta, phi) of a photon (px, py, pz, E) as the calorimeter gives them."""
     pt, e = hypot(k[0], k[1]), k[3]
@@ -61,7 +62,7 @@ def measured(rng: np.random.Generator, k: FloatArray) -> tuple[float, float, flo
     return max(scale, 0.0) * e, theta, phi - 2 * pi * np.floor((phi + pi) / (2 * pi))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def invariant_mass(photons: FloatArray) -> float:
     """Mass of three photons (3, 3): E, theta, phi."""
     x, y, z, e = 0.0, 0.0, 0.0, 0.0
@@ -74,7 +75,7 @@ def invariant_mass(photons: FloatArray) -> float:
     return sqrt(max(0.0, e * e - x * x - y * y - z * z))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _merged(k: FloatArray) -> bool:
     """Whether two of the photons (3, 4) are one cluster."""
     for a in range(3):
@@ -85,7 +86,7 @@ def _merged(k: FloatArray) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _chance(rng: np.random.Generator, k: FloatArray, hit_or_miss: bool) -> float:
     """Probability that three photons are seen and a fourth is not; 0 or 1 by lot."""
     w = 1.0

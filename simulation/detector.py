@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.beams import MUON_MASS_GEV, Beams, cm_matrix
+from selection.compiled import inner
 from simulation.couplings import PION_MASS_GEV
 from simulation.frames import lab_matrix, moved, put
 
@@ -42,7 +43,7 @@ LIGHT_RECOIL_MASS2_GEV2 = 8.5  # below, one lost photon is the recoil
 RECOIL_MASS2_GEV2 = (-3.0, 83.0)  # 8.9 GeV and its tail; above, ee mu mu is all there is
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def photon_missed(energy: float, theta: float) -> float:
     """Probability that the calorimeter does not see a photon."""
     deg = theta * 180 / pi
@@ -53,13 +54,13 @@ def photon_missed(energy: float, theta: float) -> float:
     return 3e-2 if abs(deg - 90) < 0.4 else 1e-3
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def electron_missed(theta: float) -> float:
     """Probability that neither track nor cluster of an electron is seen."""
     return 0.002 if ECL_THETA[0] < theta < ECL_THETA[1] else 1.0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def taken_for_muon(p: float, theta: float, pion: bool) -> float:
     """Probability that a track is found and passes muon identification (muonID > 0.5)."""
     if not TRACK_THETA[0] < theta < TRACK_THETA[1]:
@@ -70,7 +71,7 @@ def taken_for_muon(p: float, theta: float, pion: bool) -> float:
     return 0.99 * 0.86 * turn_on
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _smeared(rng: np.random.Generator, x: float, y: float, z: float, m: float):  # type: ignore[no-untyped-def]
     """Measured (px, py, pz, E), the energy with the muon's mass."""
     pt, p = hypot(x, y), sqrt(x * x + y * y + z * z)
@@ -86,7 +87,7 @@ def _smeared(rng: np.random.Generator, x: float, y: float, z: float, m: float): 
     return a, b, c, sqrt(a * a + b * b + c * c + MUON_MASS_GEV**2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _sum(p, q):  # type: ignore[no-untyped-def]
     return (p[0] + q[0], p[1] + q[1], p[2] + q[2], p[3] + q[3])
 

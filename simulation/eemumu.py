@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import electron_missed
 from simulation.frames import boost, moved, polar, put, turned
@@ -52,12 +53,12 @@ STRATA = Shape(n_strata=24, n_dim=8, rounds=(5_000, 10_000, 20_000, 40_000))
 UNITS = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _abs2(a: complex) -> float:
     return a.real * a.real + a.imag * a.imag
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def muon_tensor(k1: Vector, k2: Vector, q1: Vector, q2: Vector, spins, out) -> None:  # type: ignore[no-untyped-def]
     """M^{mn} for one pair of muon spins into out (4, 4); indices (x, y, z, t), both up."""
     m = MUON_MASS_GEV
@@ -77,7 +78,7 @@ def muon_tensor(k1: Vector, k2: Vector, q1: Vector, q2: Vector, spins, out) -> N
         out[3, n] = right[3] * ra + left[3] * lb
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def squared_amplitude(k1, k2, q1, q2, p1, p2, t1: float, t2: float) -> float:  # type: ignore[no-untyped-def]
     """Sum over all spins of |M|^2; p1, p2 the shifted momenta P (three-vectors) of the legs."""
     tensor = np.empty((4, 4), np.complex128)
@@ -101,7 +102,7 @@ def squared_amplitude(k1, k2, q1, q2, p1, p2, t1: float, t2: float) -> float:  #
     return max(0.0, 2 * total) * (4 * pi * ALPHA) ** 4 / (t1 * t2) ** 2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def photon_energies(x0: float, x1: float, sqrt_s: float, tau_min: float):  # type: ignore[no-untyped-def]
     """(w1, w2, dw1 dw2 per unit square): ln(4 w1 w2) and ln(w1/w2) uniform, both below the beam."""
     log_tau = log(sqrt_s**2 / tau_min)
@@ -111,7 +112,7 @@ def photon_energies(x0: float, x1: float, sqrt_s: float, tau_min: float):  # typ
     return 0.5 * sqrt(tau) * ratio, 0.5 * sqrt(tau) / ratio, 0.25 * tau * log_tau * reach
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] per phase space of the legs; mu+, mu-, e-, e+ into out. one, two: of `leg_at`."""
     m = MUON_MASS_GEV
@@ -142,14 +143,14 @@ def muon_pair(x, sqrt_s: float, one, two, out) -> float:  # type: ignore[no-unty
     return FB_GEV2 / (8 * sqrt_s**2) * weight * squared_amplitude(k1, k2, q1, q2, p1, p2, t1, t2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _theta(to_lab: FloatArray, p: FloatArray) -> float:
     """Polar angle in the lab of an electron p of the CM frame."""
     x, y, z, _ = moved(to_lab, p)
     return atan2(hypot(x, y), z)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _soft_leg(x, one, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
     """(w, t, dw dt dphi / (4p)) of a leg with pT < OTHER_PT_GEV.
 
@@ -166,7 +167,7 @@ def _soft_leg(x, one, energy: float) -> tuple[float, float, float]:  # type: ign
     return w, t, weight * y * log_w / lever
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _leg_with_pt(x, one, pt_hard: float, energy: float) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
     """(w, t, dw dt dphi / (4p)) of a forward leg, OTHER_PT_GEV < pT < pt_hard, ln pT uniform."""
     span = 2 * log(pt_hard / OTHER_PT_GEV)
@@ -183,7 +184,7 @@ def _leg_with_pt(x, one, pt_hard: float, energy: float) -> tuple[float, float, f
     return w, t, dw * pt**2 * span * 2 * pi / (4 * k)  # dt = (p / k) d pT^2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _draw(x, stratum: int, sqrt_s: float, to_lab, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] of one point with a hard leg: dimuon pT high enough, both electrons missed."""
     hard, in_hole, third, other = (

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from math import atan2, atanh, pi, sqrt, tanh
 
-import numba
 import numpy as np
 
 from selection.beams import MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA
 from simulation.frames import boost, polar, turned
 from simulation.infrared import dipole
@@ -31,25 +31,25 @@ from simulation.spinors import Vector
 LEAST_SHARE = 1e-6  # softer photons are left out
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def pair_exponent(mass2: float) -> float:
     """b of a pair of muons."""
     m2 = MUON_MASS_GEV**2
     return 2 * ALPHA / pi * (dipole(0.5 * mass2 - m2, m2) - 1)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def decay_exponent(v: float) -> float:
     """b of a muon of velocity v from something at rest."""
     return ALPHA / pi * (2 * atanh(v) / v - 2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _velocity(p: Vector) -> tuple[float, float, float]:
     return (p[0] / p[3], p[1] / p[3], p[2] / p[3])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _angle_to_pair(rng: np.random.Generator, v: float) -> float:
     """cos of a photon to two muons back to back: (1 - c^2) / (1 - v^2 c^2)^2."""
     while True:
@@ -58,7 +58,7 @@ def _angle_to_pair(rng: np.random.Generator, v: float) -> float:
             return c
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def pair_radiates(rng: np.random.Generator, k1: Vector, k2: Vector):  # type: ignore[no-untyped-def]
     """(k1, k2, photon) after radiation, their sum as before; the photon may be of energy 0."""
     m = MUON_MASS_GEV
@@ -97,7 +97,7 @@ def pair_radiates(rng: np.random.Generator, k1: Vector, k2: Vector):  # type: ig
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def muon_radiates(rng: np.random.Generator, k: Vector):  # type: ignore[no-untyped-def]
     """(muon, photon) after radiation of a muon from something that decays at rest."""
     m = MUON_MASS_GEV

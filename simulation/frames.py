@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from math import cos, pi, sin, sqrt
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from selection.beams import Beams, cm_matrix
+from selection.compiled import inner
 from simulation.spinors import Vector
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def boost(p: Vector, b: tuple[float, float, float]) -> Vector:
     """p after a boost by the velocity b."""
     x, y, z, e = p
@@ -30,7 +30,7 @@ def boost(p: Vector, b: tuple[float, float, float]) -> Vector:
     return (x + k * bx, y + k * by, z + k * bz, gamma * (e + bp))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def moved(matrix, p) -> Vector:  # type: ignore[no-untyped-def]
     """matrix (4, 4) times p, an array or a tuple; a tenth of the time of `@` on so few numbers."""
     return (
@@ -41,21 +41,21 @@ def moved(matrix, p) -> Vector:  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def put(row, p):  # type: ignore[no-untyped-def]
     """row[:] = p; of a slice numba compiles the words of an error too, two seconds of it."""
     for i in range(len(row)):
         row[i] = p[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def polar(p: float, c: float, phi: float) -> tuple[float, float, float]:
     """Three-vector of length p at polar angle arccos(c) and azimuth phi."""
     st = sqrt(max(0.0, 1 - c * c))
     return (p * st * cos(phi), p * st * sin(phi), p * c)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def turned(v: tuple[float, float, float], c: float, phi: float) -> tuple[float, float, float]:
     """v after the rotation that carries +z to the direction (arccos(c), phi), about y then z."""
     st = sqrt(max(0.0, 1 - c * c))
@@ -64,7 +64,7 @@ def turned(v: tuple[float, float, float], c: float, phi: float) -> tuple[float, 
     return (cp * x - sp * v[1], sp * x + cp * v[1], z)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def isotropic(rng: np.random.Generator) -> tuple[float, float]:
     """(cos theta, phi) of a uniform direction."""
     return 2 * rng.random() - 1, 2 * pi * rng.random()

@@ -18,21 +18,20 @@ from __future__ import annotations
 
 from math import log, pi, sqrt
 
-import numba
-
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA
 from simulation.spinors import Vector
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def dipole(product: float, masses: float) -> float:
     """I_ij of p_i.p_j and m_i m_j."""
     v = sqrt(max(0.0, 1 - (masses / product) ** 2))
     return log((1 + v) * product / masses) / v if v > 1e-6 else 1.0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def exponents(k1: Vector, k2: Vector, sqrt_s: float) -> tuple[float, float, float]:
     """(b_e, b_mu, b_int); k1: mu-, k2: mu+, rest frame of the beams, which lie along z."""
     me, m, e = ELECTRON_MASS_GEV, MUON_MASS_GEV, 0.5 * sqrt_s
@@ -52,7 +51,7 @@ def exponents(k1: Vector, k2: Vector, sqrt_s: float) -> tuple[float, float, floa
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def soft_factor(k1: Vector, k2: Vector, sqrt_s: float, w: float) -> float:
     """Rate with all photons below w [GeV] over the rate at tree level."""
     b_e, b_mu, b_int = exponents(k1, k2, sqrt_s)

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
+from selection.compiled import inner
 from simulation import mumugamma, mumugammagamma
 from simulation.couplings import FB_GEV2
 from simulation.detector import ECL_THETA
@@ -51,7 +52,7 @@ STRATA = Shape(n_strata=N_KINDS * N_ZONES, n_dim=8, rounds=(2_000, 4_000, 8_000)
 NOTHING = (0.0, 0.0, 0.0, 0.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _in_zone(x0: float, x1: float, zone: int, to_cm: FloatArray):  # type: ignore[no-untyped-def]
     """(unit vector in the CM frame, dOmega_cm / dx) of a direction in a zone of the lab."""
     low, high = np.cos(ZONES_DEG[zone] * pi / 180), np.cos(ZONES_DEG[zone + 1] * pi / 180)
@@ -60,7 +61,7 @@ def _in_zone(x0: float, x1: float, zone: int, to_cm: FloatArray):  # type: ignor
     return (k[0] / k[3], k[1] / k[3], k[2] / k[3]), 2 * pi * (low - high) / (k[3] * k[3])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _along_beams(x0: float, phi: float, kind: int, gamma: float, to_lab):  # type: ignore[no-untyped-def]
     """(unit vector, dOmega / dx): 1 / (1 - (v cos)^2) is drawn, v the velocity of the beams."""
     v2 = 1 - 1 / gamma**2
@@ -79,7 +80,7 @@ def _along_beams(x0: float, phi: float, kind: int, gamma: float, to_lab):  # typ
     return (n[0], n[1], c), 2 * pi * (high - low) / v * flat
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _second(x, kind: int, sqrt_s: float, cut_off: float, to_cm, to_lab):  # type: ignore[no-untyped-def]
     """(photon, phase space per unit cube) of the second photon."""
     if kind == NONE:
@@ -101,7 +102,7 @@ def _second(x, kind: int, sqrt_s: float, cut_off: float, to_cm, to_lab):  # type
     return (w * n[0], w * n[1], w * n[2], w), weight * solid_angle
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _muons(x, pair: Vector, k: Vector):  # type: ignore[no-untyped-def]
     """(mu-, mu+, phase space per unit square): 1/(1 - (v cos)^2) to the photon k is drawn."""
     m = MUON_MASS_GEV
@@ -119,13 +120,13 @@ def _muons(x, pair: Vector, k: Vector):  # type: ignore[no-untyped-def]
     return k1, k2, beta / (8 * pi) * (1 - beta * beta * c * c) * span / beta
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _in_hole(k: Vector, to_lab: FloatArray) -> bool:
     p = moved(to_lab, k)
     return not ECL_THETA[0] < atan2(hypot(p[0], p[1]), p[2]) < ECL_THETA[1]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _first(x: float, low: float, top: float, high: float) -> tuple[float, float]:
     """(E, dE/dx) between low and high with density 1/E + 1/(top - E)."""
     span = log(high / low * (top - low) / (top - high))
@@ -134,7 +135,7 @@ def _first(x: float, low: float, top: float, high: float) -> tuple[float, float]
     return e, e / (1 + odds) * span
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _share(k1: Vector, k2: Vector, first: Vector, second: Vector, gamma: float, kind: int):  # type: ignore[no-untyped-def]
     """Share of a way of drawing between the holes: density of directions along beams or muons."""
     sine2 = (second[0] ** 2 + second[1] ** 2) / second[3] ** 2
@@ -144,7 +145,7 @@ def _share(k1: Vector, k2: Vector, first: Vector, second: Vector, gamma: float, 
     return (muons if kind == MUON else beams) / (beams + muons)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _draw(x, stratum: int, sqrt_s: float, order, cut_off: float, to_cm, to_lab, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] of one point of the unit cube; momenta mu+, mu-, two photons into out (4, 4)."""
     isr, dressed = order

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-import numba
-
 from selection.beams import MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA
 from simulation.spinors import FINITE, Vector, bar_product, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def contracted(
     k1: Vector, k2: Vector, k: Vector, s: float, eps: Vector, photons: tuple[float, float]
 ) -> float:
@@ -69,7 +68,7 @@ def contracted(
     return 2 * total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def propagators(k1: Vector, k2: Vector, s: float, dressed: bool) -> tuple[float, float]:
     """1/(k1+k2)^2 and 1/s."""
     m = MUON_MASS_GEV
@@ -77,7 +76,7 @@ def propagators(k1: Vector, k2: Vector, s: float, dressed: bool) -> tuple[float,
     return (running(pair) / pair, running(s) / s) if dressed else (1 / pair, 1 / s)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def squared_amplitude(k1: Vector, k2: Vector, k: Vector, s: float, dressed: bool = False) -> float:
     """Sum over all spins and polarisations of |M|^2 (k1: mu-, k2: mu+, k: photon)."""
     photons = propagators(k1, k2, s, dressed)

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from math import hypot, pi, sqrt
 
-import numba
 import numpy as np
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA
 from simulation.frames import put
 from simulation.spinors import FINITE, Spinor, Vector, current, slash, slash_plus_mass, spinor
@@ -33,13 +33,13 @@ from simulation.vacuum_polarisation import running
 A, B, AB, PLACES = 1, 3, 5, 9
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def dot(a: Vector, b: Vector) -> float:
     """a.b"""
     return a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def beam_dot(p: float, m: float, sign: float, k: Vector) -> float:
     """p.k of a beam of momentum p along sign * z, also where both are parallel."""
     e = sqrt(p * p + m * m)
@@ -49,7 +49,7 @@ def beam_dot(p: float, m: float, sign: float, k: Vector) -> float:
     return (m * m * k[3] ** 2 + p * p * (k[0] ** 2 + k[1] ** 2)) / (e * k[3] + p * along)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def transverse(k: Vector):  # type: ignore[no-untyped-def]
     """The two polarisations of a photon: orthogonal to k, no time component."""
     pt = hypot(k[0], k[1])
@@ -59,7 +59,7 @@ def transverse(k: Vector):  # type: ignore[no-untyped-def]
     return (c * x, c * y, -s, 0.0), (-y, x, 0.0, 0.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _emitted(end: Spinor, p: Vector, sign: float, k: Vector, e: Vector, d: float) -> Spinor:
     """(2 p.e + sign k e) end d: one photon off an end that obeys (p - m) end = 0."""
     c0, c1, c2, c3 = slash(k, slash(e, end))
@@ -67,12 +67,12 @@ def _emitted(end: Spinor, p: Vector, sign: float, k: Vector, e: Vector, d: float
     return (f * end[0] + g * c0, f * end[1] + g * c1, f * end[2] + g * c2, f * end[3] + g * c3)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _row(chain, i: int) -> Spinor:  # type: ignore[no-untyped-def]
     return (chain[i, 0], chain[i, 1], chain[i, 2], chain[i, 3])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _chain(end, p, m, sign, k, e, d, chain):  # type: ignore[no-untyped-def]
     """End of a line with no, one and two photons into chain (PLACES, 4); sign -1: right, 1: left.
 
@@ -97,7 +97,7 @@ def _chain(end, p, m, sign, k, e, d, chain):  # type: ignore[no-untyped-def]
             put(chain[AB + 2 * i + j], (r[0] * d[2], r[1] * d[2], r[2] * d[2], r[3] * d[2]))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _add(out, place, left, i, right, j):  # type: ignore[no-untyped-def]
     x, y, z, t = current(_row(left, i), _row(right, j))
     out[place, 0] += x
@@ -106,7 +106,7 @@ def _add(out, place, left, i, right, j):  # type: ignore[no-untyped-def]
     out[place, 3] += t
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _currents(left, right, out):  # type: ignore[no-untyped-def]
     """J0, Ja, Jb, Jab of a line into out (PLACES, 4)."""
     out[:] = 0
@@ -123,7 +123,7 @@ def _currents(left, right, out):  # type: ignore[no-untyped-def]
             _add(out, place, left, place, right, 0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def _contract(one, i, two, j) -> complex:  # type: ignore[no-untyped-def]
     return (
         one[i, 3] * two[j, 3]
@@ -133,7 +133,7 @@ def _contract(one, i, two, j) -> complex:  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> float:  # type: ignore[no-untyped-def]
     """Sum over spins and the four pairs of given polarisations of |M|^2 / e^8.
 
@@ -190,7 +190,7 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> 
     return 2 * total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def squared_amplitude(
     k1: Vector, k2: Vector, ka: Vector, kb: Vector, s: float, dressed: bool = False
 ) -> float:

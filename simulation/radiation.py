@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from math import atanh, log, pi, sqrt, tanh
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from selection.beams import ELECTRON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA
 from simulation.frames import polar
 from simulation.spinors import Vector
@@ -29,27 +29,27 @@ SOFT_SHARE = 0.01  # z that divides soft from hard radiation in strata; 53 MeV
 RETURN_SHARE = 0.1  # of the draws: 1/(1-z), the radiative return to small s'
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def exponent(s: float) -> float:
     """b of the radiator."""
     return 2 * ALPHA / pi * (log(s / ELECTRON_MASS_GEV**2) - 1)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def radiator(z: float, b: float) -> float:
     """H(z)."""
     soft = 1 + 0.75 * b + ALPHA / pi * (pi**2 / 3 - 0.5)
     return b * z ** (b - 1) * soft - b * (1 - z / 2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def radiator_norm(z_max: float, b: float) -> float:
     """Integral of H from 0 to z_max."""
     soft = 1 + 0.75 * b + ALPHA / pi * (pi**2 / 3 - 0.5)
     return soft * z_max**b - b * (z_max - z_max**2 / 4)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def radiated_share(
     rng: np.random.Generator, s: float, z_max: float, isr: bool
 ) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def radiated_share(
     return z, radiator(z, b) / ((1 - RETURN_SHARE) * soft + RETURN_SHARE * hard)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def photon(rng: np.random.Generator, z: float, s: float) -> Vector:
     """Photon of energy z sqrt(s)/2 in the frame of the colliding beams."""
     beta = sqrt(1 - 4 * ELECTRON_MASS_GEV**2 / s)
@@ -83,7 +83,7 @@ def photon(rng: np.random.Generator, z: float, s: float) -> Vector:
     return (x, y, w, energy)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def radiation_draw(x: FloatArray, s: float, hard: bool, isr: bool):  # type: ignore[no-untyped-def]
     """(z, H dz/dx dcos/dx, photon) from three coordinates; soft: z^b, hard: ln z uniform."""
     if not isr:
@@ -106,7 +106,7 @@ def radiation_draw(x: FloatArray, s: float, hard: bool, isr: bool):  # type: ign
     return z, weight * shape * norm, (a, d, e, energy)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def recoil_velocity(k: Vector, sqrt_s: float) -> tuple[float, float, float]:
     """Velocity of what is left after the photon k."""
     e = sqrt_s - k[3]

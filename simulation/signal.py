@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selection.beams import MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.final_radiation import pair_radiates
 from simulation.frames import boost, isotropic, polar, put, turned
@@ -35,7 +36,7 @@ G_PRIME = 0.1
 FloatArray = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def squared_current(k1: Vector, k2: Vector, q: Vector, j, eps) -> float:  # type: ignore[no-untyped-def]
     """Sum over muon spins of |u_bar Gamma(eps, j) v|^2; eps, j any (complex) vectors."""
     m = MUON_MASS_GEV
@@ -55,7 +56,7 @@ def squared_current(k1: Vector, k2: Vector, q: Vector, j, eps) -> float:  # type
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def squared_amplitude(k1: Vector, k2: Vector, q: Vector, s: float, g: float) -> float:
     """Sum over all spins of |M|^2, beams along z in the rest frame of k1 + k2 + q."""
     j = (1 + 0j, 1j, 0j, 0j)  # one helicity of the beams; the other gives the same
@@ -68,7 +69,7 @@ def squared_amplitude(k1: Vector, k2: Vector, q: Vector, s: float, g: float) -> 
     return (4 * pi * ALPHA) ** 2 * g * g * 2 * total / s
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def point(  # type: ignore[no-untyped-def]
     rng: np.random.Generator, s: float, mass: float
 ):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import TypeAlias
 
-import numba
+from selection.compiled import inner
 
 # No momentum or amplitude is infinite or NaN, so that a real number times a complex one is two
 # products, not four; the order of sums is left alone, because some of them cancel.
@@ -24,7 +24,7 @@ Vector: TypeAlias = tuple[float, float, float, float]
 Spinor: TypeAlias = tuple[complex, complex, complex, complex]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def spinor(p: Vector, m: float, spin: int, sign: float) -> Spinor:
     """u (sign = 1) or v (sign = -1) of momentum p [GeV], spin 0 or 1; u_bar u = 2m."""
     x, y, z, e = p
@@ -44,7 +44,7 @@ def spinor(p: Vector, m: float, spin: int, sign: float) -> Spinor:
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def slash(a, psi):  # type: ignore[no-untyped-def]
     """gamma_mu a^mu psi; a real or complex."""
     x, y, z, t = a
@@ -58,14 +58,14 @@ def slash(a, psi):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def slash_plus_mass(a, m, psi):  # type: ignore[no-untyped-def]
     """(gamma_mu a^mu + m) psi."""
     c0, c1, c2, c3 = slash(a, psi)
     return (c0 + m * psi[0], c1 + m * psi[1], c2 + m * psi[2], c3 + m * psi[3])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def bar_product(left: Spinor, right: Spinor) -> complex:
     """left_bar . right."""
     a0, a1, a2, a3 = left
@@ -77,7 +77,7 @@ def bar_product(left: Spinor, right: Spinor) -> complex:
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
+@inner(fastmath=FINITE)
 def current(left: Spinor, right: Spinor):  # type: ignore[no-untyped-def]
     """left_bar gamma^mu right as (x, y, z, t)."""
     a0, a1 = left[0].conjugate(), left[1].conjugate()

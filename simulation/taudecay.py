@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from math import sqrt
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from selection.beams import MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import PION_MASS_GEV, TAU_MASS_GEV
 from simulation.frames import boost, isotropic, polar
 from simulation.spinors import Vector
@@ -64,7 +64,7 @@ def _quantiles() -> FloatArray:
 RHO_MASS2 = _quantiles()
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def decay(rng: np.random.Generator, to_pion: bool, sign: float):  # type: ignore[no-untyped-def]
     """(momentum of the charged particle, polarimeter) of mu nu nu or pi nu; sign +1 for tau-."""
     m = TAU_MASS_GEV
@@ -88,12 +88,12 @@ def decay(rng: np.random.Generator, to_pion: bool, sign: float):  # type: ignore
     return boost((v[0], v[1], v[2], e), (b * n[0], b * n[1], b * n[2])), n
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _dot(a: Vector, b: Vector) -> float:
     return a[3] * b[3] - a[0] * b[0] - a[1] * b[1] - a[2] * b[2]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def rho_decay(rng: np.random.Generator, sign: float):  # type: ignore[no-untyped-def]
     """(charged pion, polarimeter, two photons) of rho nu; sign +1 for tau-."""
     m, mp, m0 = TAU_MASS_GEV, PION_MASS_GEV, NEUTRAL_PION_MASS_GEV

@@ -20,6 +20,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from selection.compiled import inner
 from simulation.couplings import ALPHA, FB_GEV2, TAU_MASS_GEV
 from simulation.final_radiation import muon_radiates
 from simulation.frames import boost, put, turned
@@ -34,7 +35,7 @@ BRANCHING = (0.1739, 0.1082, 0.2549)  # mu nu nu, pi nu, pi pi0 nu; PDG 2024
 DRAWN = (0.7, 0.11, 0.19)  # shares of the draws: a fake weighs little
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def born_cross_section(s: float) -> float:
     """Total cross section [fb] without radiation, with the running coupling."""
     gamma2 = s / (4 * TAU_MASS_GEV**2)
@@ -43,7 +44,7 @@ def born_cross_section(s: float) -> float:
     return FB_GEV2 * point * beta * (3 - beta * beta) / 2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def spin_correlation(c: float, gamma: float, h_minus, h_plus) -> float:  # type: ignore[no-untyped-def]
     """R_ij h-_i h+_j / R00, between -1 and 1."""
     s2, g2 = 1 - c * c, 1 / (gamma * gamma)
@@ -57,7 +58,7 @@ def spin_correlation(c: float, gamma: float, h_minus, h_plus) -> float:  # type:
     return total / (1 + c * c + s2 * g2)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _decayed(rng: np.random.Generator, mode: int, sign: float, fsr: bool):  # type: ignore[no-untyped-def]
     """(charged particle, polarimeter, two photons) in the tau's rest frame."""
     if mode == RHO:
@@ -69,7 +70,7 @@ def _decayed(rng: np.random.Generator, mode: int, sign: float, fsr: bool):  # ty
     return p, h, NO_PHOTONS
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def visible_pair(rng, s: float, minus_mode: int, plus_mode: int, spins: bool, fsr: bool = False):  # type: ignore[no-untyped-def]
     """(plus, minus, photons of plus, of minus) in the frame of the annihilation."""
     gamma = sqrt(s) / (2 * TAU_MASS_GEV)
@@ -97,7 +98,7 @@ def visible_pair(rng, s: float, minus_mode: int, plus_mode: int, spins: bool, fs
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _placed(p: Vector, beta: float, c: float, phi: float) -> Vector:
     """A momentum of the tau's rest frame, the tau with velocity beta along (c, phi).
 
@@ -110,7 +111,7 @@ def _placed(p: Vector, beta: float, c: float, phi: float) -> Vector:
     return (x, y, z, moved[3])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _mode(u: float) -> int:
     return MUON if u < DRAWN[MUON] else PION if u < DRAWN[MUON] + DRAWN[PION] else RHO
 

@@ -23,6 +23,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from selection.compiled import inner
 from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import ECL_THETA
 from simulation.frames import boost, polar, put
@@ -38,7 +39,7 @@ FLATTENED = 0.98  # cos drawn as 1 / (1 - (0.98 cos)^2): about the pole, cut by 
 STRATA = Shape(n_strata=2, n_dim=8, rounds=(5_000, 10_000, 20_000, 40_000))  # radiation soft, hard
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def squared_amplitude(k1: Vector, k2: Vector, k3: Vector, s: float) -> float:
     """Sum over all spins of |M|^2 [GeV^-2], beams along z in the rest frame of the photons."""
     half = 0.5 * sqrt(s)
@@ -50,7 +51,7 @@ def squared_amplitude(k1: Vector, k2: Vector, k3: Vector, s: float) -> float:
     return 4 * (4 * pi * ALPHA) ** 3 * s * total / product
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _direction(x0: float, x1: float):  # type: ignore[no-untyped-def]
     """(cos theta, phi, dOmega / dx) with most directions near the beams."""
     span = atanh(FLATTENED)
@@ -59,7 +60,7 @@ def _direction(x0: float, x1: float):  # type: ignore[no-untyped-def]
     return c, 2 * pi * x1, solid_angle
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _in_region(k: Vector, min_pt: float, to_lab: FloatArray) -> bool:
     """Whether a photon of the CM frame belongs to the generated region."""
     lab = to_lab @ np.array(k)
@@ -68,7 +69,7 @@ def _in_region(k: Vector, min_pt: float, to_lab: FloatArray) -> bool:
     return in_ecl and lab[3] > MIN_ENERGY_GEV and hypot(k[0], k[1]) > min_pt
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def _draw(x, stratum: int, sqrt_s: float, isr: bool, to_lab, out) -> float:  # type: ignore[no-untyped-def]
     """Weight [fb] of one point of the unit cube; three photons and the radiated one into out."""
     z, weight, soft = radiation_draw(x[:3], sqrt_s**2, stratum == 1, isr)

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from math import atan, log, pi, sqrt
 
-import numba
-
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.couplings import ALPHA, TAU_MASS_GEV
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def of_lepton(q2: float, m: float) -> float:
     """D of one pair of leptons of mass m."""
     x = q2 / (m * m)
@@ -35,7 +34,7 @@ def of_lepton(q2: float, m: float) -> float:
     return ALPHA / (3 * pi) * (-8 / 3 + b2 + 0.5 * (3 - b2) * wave)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def of_hadrons(q2: float) -> float:
     """D of hadrons, without resonances."""
     x = abs(q2)
@@ -46,7 +45,7 @@ def of_hadrons(q2: float) -> float:
     return 0.00165 + 0.00299 * log(1 + x)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def running(q2: float) -> float:
     """1 / (1 - D): factor on alpha, for each virtual photon of a diagram."""
     d = of_hadrons(q2)

@@ -12,24 +12,24 @@ from __future__ import annotations
 
 from math import acos, acosh, atan2, atanh, cos, cosh, hypot, log, log1p, pi, sin, sqrt, tanh
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
+from selection.compiled import inner
 from simulation.detector import ECL_THETA
 
 FloatArray = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def versine_of(pt: float, p: float) -> float:
     """1 - cos of the forward angle with this pT; 2 (backward) where no angle has it."""
     sine = pt / p
     return sine * sine / (1 + sqrt(1 - sine * sine)) if sine < 1 else 2.0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def hole_versine(phi: float, which: int, to_lab: FloatArray) -> float:
     """1 - cos of the CM angle at which leg `which` (0: e-, 1: e+) leaves its beam hole.
 
@@ -42,7 +42,7 @@ def hole_versine(phi: float, which: int, to_lab: FloatArray) -> float:
     return 1 - cos(atan2(a, row[2]) + acos(-sign * row[3] / hypot(a, row[2])))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def least_t(w: float, energy: float) -> tuple[float, float, float]:
     """(-t of forward scattering, momentum before, momentum after) for a photon of energy w."""
     m, e = ELECTRON_MASS_GEV, energy - w
@@ -50,7 +50,7 @@ def least_t(w: float, energy: float) -> tuple[float, float, float]:
     return 2 * m * m * w * w / (energy * e - m * m + p * p_out), p, p_out
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def leg_at(t: float, w: float, phi: float, energy: float):  # type: ignore[no-untyped-def]
     """One beam along +z that radiates a photon with q^2 = -t: (-t, q, P, scattered electron)."""
     floor, p, p_out = least_t(w, energy)
@@ -64,7 +64,7 @@ def leg_at(t: float, w: float, phi: float, energy: float):  # type: ignore[no-un
     return -t, (-x, -y, qz, w), (ratio * x, ratio * y, pz), out
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def log_t(x: float, w: float, energy: float, low: float, high: float) -> tuple[float, float]:
     """(t, dt dphi / (4p) per unit square) with ln t uniform where low < 1 - cos < high; 0: none."""
     if energy - w <= ELECTRON_MASS_GEV * 1.001 or low >= high:
@@ -76,7 +76,7 @@ def log_t(x: float, w: float, energy: float, low: float, high: float) -> tuple[f
     return t, t * span * 2 * pi / (4 * p)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def beyond_threshold(x: float, pt: float, pt2_pair: float, hard, energy: float):  # type: ignore[no-untyped-def]
     """(w, dw per unit interval) of a leg whose electron has this pT; the pair's pT^2 is given.
 
@@ -105,7 +105,7 @@ def beyond_threshold(x: float, pt: float, pt2_pair: float, hard, energy: float):
     return least + y - begin, y * span
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def mirrored(v):  # type: ignore[no-untyped-def]
     """A four-vector of the leg along +z as one of the leg along -z: turned by pi about x."""
     return (v[0], -v[1], -v[2], v[3])

@@ -15,7 +15,8 @@ from analysis.run.code import _names, imported
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("analysis", "limits", "models", "plots", "selection", "simulation")
 
-EVERYONE = {"selection.errors", "selection.whole_files"}  # one error, one way to write
+# one error, one way to write, one way to compile what only kernels call
+EVERYONE = {"selection.errors", "selection.whole_files", "selection.compiled"}
 ALLOWED = {  # rooms and modules that a room may import beside itself; docs/architecture.md
     "selection": set(),
     "models": {

@@ -7,6 +7,8 @@ Before the first compiled function runs, numba loads what other libraries (vecto
 it) register for code that uses their types, a second of processor time, and all of scipy.linalg to
 see whether there is a BLAS, 0.2 s. None of ours uses either; a process that is a command of ours
 goes without (`alone_in_process`), one that imports us does not.
+
+Workers take turns (`said_for_workers`): what one compiles it writes down, the next only reads it.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.context import BaseContext
+from multiprocessing.synchronize import Event, RLock
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -89,22 +93,50 @@ def when_compiling(tell: Callable[[], Any]) -> Any:
     return listener
 
 
+@dataclass(frozen=True)
+class WorkersCompile:
+    """What workers are started with."""
+
+    told: Event  # set by the first that compiles
+    turn: RLock  # of the one that compiles, or reads what was compiled
+    alone: bool  # as in `alone_in_process`
+
+
+def compile_in_turn(workers: WorkersCompile) -> None:
+    """In a worker: say that it compiles, and never compile what another one is compiling."""
+    from numba.core import event
+
+    class Turn(event.Listener):
+        """numba announces its own lock before it looks for what is compiled, and after it wrote."""
+
+        def on_start(self, _: Any) -> None:
+            workers.turn.acquire()
+
+        def on_end(self, _: Any) -> None:
+            workers.turn.release()
+
+    if workers.alone:
+        _load_without_others()
+    event.register("numba:compiler_lock", Turn())
+    when_compiling(workers.told.set)
+
+
 @contextmanager
-def said_for_workers(context: BaseContext) -> Iterator[Any]:
-    """An event for other processes to set when they compile: a line in the log of this one."""
-    compiling = context.Event()
+def said_for_workers(context: BaseContext) -> Iterator[WorkersCompile]:
+    """For the processes that are given to `compile_in_turn`: a line in the log of this one."""
+    workers = WorkersCompile(context.Event(), context.RLock(), ALONE.is_set())
     ended = threading.Event()
 
     def wait() -> None:
-        compiling.wait()
+        workers.told.wait()
         if not ended.is_set():
             log.info(MESSAGE)
 
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     try:
-        yield compiling
+        yield workers
     finally:
         ended.set()
-        compiling.set()
+        workers.told.set()
         waiting.join()

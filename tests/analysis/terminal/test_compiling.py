@@ -1,16 +1,18 @@
 """A word at the first compilation, not at what was compiled before, whoever compiles."""
 
+import importlib
 import logging
 import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import numba as nb
 
-from analysis.terminal.compiling import MESSAGE, compiling_said, said_for_workers
+from analysis.terminal.compiling import MESSAGE, compile_in_turn, compiling_said, said_for_workers
 
 
 def ours(body):
@@ -44,7 +46,7 @@ def test_it_is_said_for_workers_that_compile_and_for_no_others(caplog):
         pass
     assert MESSAGE not in caplog.messages
     with said_for_workers(get_context("spawn")) as compiling:
-        compiling.set()
+        compiling.told.set()
         for _ in range(500):
             if MESSAGE in caplog.messages:
                 break
@@ -95,3 +97,28 @@ def test_a_command_that_needs_no_linear_algebra_can_still_compile_some():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "2.0"]
+
+
+def start(compiling, barrier, folder):
+    compile_in_turn(compiling)
+    sys.path.insert(0, folder)
+    barrier.wait()  # both begin together
+
+
+def compiled_here(number):
+    invented = importlib.import_module("search_shared")
+    invented.f(number)
+    return sum(invented.f.stats.cache_misses.values())
+
+
+def test_two_workers_compile_what_both_need_once(tmp_path):
+    (tmp_path / "search_shared.py").write_text(
+        "import numba as nb\n@nb.njit(cache=True)\ndef f(x):\n    return x + 1\n"
+    )
+    context = get_context("spawn")
+    with said_for_workers(context) as compiling:
+        given = (compiling, context.Barrier(3), str(tmp_path))
+        with ProcessPoolExecutor(2, mp_context=context, initializer=start, initargs=given) as pool:
+            found = [pool.submit(compiled_here, n) for n in range(2)]
+            given[1].wait(60)
+            assert sum(f.result() for f in found) == 1
