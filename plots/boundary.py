@@ -29,9 +29,9 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-u
 
 from models.results import DecisionBoundary
 from plots.axes import AxesError, Given, legend_beside, letters
-from plots.look import COLUMN_IN, LOOK
+from plots.look import COLUMN_IN
 from plots.spectrum import SIGNAL_LINES
-from plots.style import BLUE, GREY, Label, in_style, panels, put_label
+from plots.style import BLUE, GREY, Label, in_style, new_figure, panels, put_label
 
 Floats = npt.NDArray[np.float64]
 MARKS = tuple(zip("o^sD", (colour for colour, _ in SIGNAL_LINES), strict=True))
@@ -126,7 +126,7 @@ def _in_space(
 
 def _axes_in_space(axes: Given) -> tuple[Figure, Any]:
     if axes is None:
-        figure = Figure(figsize=LOOK.get().size(COLUMN_IN, 3.1))
+        figure = new_figure(COLUMN_IN, 3.1, layout=None)
         place = (0.0, 0.03, 0.93, 0.90)
         return figure, figure.add_axes(place, projection="3d", computed_zorder=False)
     figure, panel = panels(axes=axes)
