@@ -27,7 +27,7 @@ from matplotlib.rcsetup import cycler
 from matplotlib.ticker import ScalarFormatter
 from matplotlib.transforms import Bbox
 
-from plots.axes import Given, given_panels, letters
+from plots.axes import Given, given_panels, pt
 from plots.look import COLUMN_IN, LOOK, OUR_LOOK, Look
 from selection.whole_files import replacing
 
@@ -217,12 +217,20 @@ def put_label(ax: Axes, label: Label) -> None:
         right.append(rf"{label.luminosity_inv_fb:g} fb$^{{-1}}$")
     if label.sqrt_s_gev is not None:
         right.append(f"√s = {label.sqrt_s_gev:.4g} GeV")  # the font has no large root sign
-    small = letters(6.6)
+    large, small = (fitting_pt(ax, size) for size in (8, 6.6))
     mplhep.label.exp_label(
         exp=label.experiment, text=label.text, loc=0, ax=ax,
-        fontsize=(letters(8), small, small, small),
+        fontsize=(large, small, small, small),
         rlabel=", ".join(right), data=True, scilocator_adjust=False,
     )  # fmt: skip
+
+
+def fitting_pt(ax: Axes, size: float) -> float:
+    """Letters of lines that just fit into a figure of ours: a style must not make them larger."""
+    figure = ax.get_figure(root=True)
+    if not isinstance(figure, StyledFigure):
+        return pt(size)
+    return min(pt(size), size * float(figure.get_size_inches()[0]) / COLUMN_IN)
 
 
 def headroom(ax: Axes, share: float, *, bottom: float | None = None) -> None:
