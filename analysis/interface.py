@@ -14,16 +14,22 @@ frozen record, the same as in a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.config.searches import shipped_search
 from analysis.config.settings import WindowSettings
-from analysis.inputs.columns import Wanted, wanted_columns
+from analysis.inputs.arrays import (
+    Columns,
+    arrays_of,
+    refuse_mistakes,
+    refuse_numbers,
+    wanted_of,
+)
 from analysis.train.windows import fit_windows
 from models.evaluation.figures_of_merit import Quoting, figures_of_merit, split_events
 from models.results import FigureOfMerit
@@ -34,22 +40,14 @@ from models.training.settings import DEFAULT, TrainingSettings
 from models.training.training_set import training_sets
 from selection.beams import SUPERKEKB, Beams
 from selection.errors import UserError
-from selection.kernel import EventQuantities, event_quantities
+from selection.kernel import event_quantities
 from selection.keys import event_identities, event_keys
-from selection.ntuple import nearest
 from selection.preselection import passing
 from selection.search import Search
 from selection.table import EventTable, Folds
 from selection.windows import MassWindows
 
 DIMUON = "dimuon_recoil"
-
-
-class Columns(Protocol):
-    """Gives its names, and a column (n,) by its name."""
-
-    def keys(self) -> Iterable[Any]: ...
-    def __getitem__(self, name: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +62,8 @@ class Scored:
 
 def column_names(search: Search | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names that a table must have, and those that are used where it has them."""
-    wanted = _wanted(search or shipped_search(DIMUON))
+    wanted = wanted_of(search or shipped_search(DIMUON))
     return tuple(wanted.required), tuple(wanted.optional)
-
-
-def _wanted(search: Search) -> Wanted:
-    return wanted_columns(
-        {}, tree=None, searches=[search], candidates="all", weight=None, event_numbers=True
-    )
 
 
 def event_table(
@@ -83,26 +75,36 @@ def event_table(
     search: Search | None = None,
     beams: Beams = SUPERKEKB,
     weight: str = "weight",
+    accept: Collection[str] = (),
 ) -> EventTable:
     """Selected events of simulated signal (by mass in GeV) and background (by name).
 
     n_generated: signal events that were made, for each mass. weight: column of a background with
-    its events per inverse fb. Without event numbers the row stands for them.
+    its events per inverse fb. Without event numbers the row stands for them. accept: names of
+    mistakes (docs/mistakes.md) that are none here.
     """
     chosen = search or shipped_search(DIMUON)
     made = n_generated if isinstance(n_generated, Mapping) else dict.fromkeys(signal, n_generated)
-    missing = [mass for mass in signal if mass not in made]
-    if missing:
-        msg = f"n_generated has no number for {missing[0]:g} GeV; it has {list(made)}"
-        raise UserError(msg)
+    refuse_numbers(signal, made, luminosity_inv_fb)
+    _refuse_names(background)
+    read = {
+        **{
+            (f"signal/{mass:g}", mass, 1 / made[mass]): arrays_of(f"signal/{mass:g}", table, chosen)
+            for mass, table in sorted(signal.items())
+        },
+        **{
+            (name, np.nan, luminosity_inv_fb): arrays_of(name, table, chosen, weight=weight)
+            for name, table in background.items()
+        },
+    }
+    for (name, _, _), arrays in read.items():
+        refuse_mistakes(name, arrays, beams, chosen, accept=accept)
     parts = [
-        _selected(f"signal/{mass:g}", columns, chosen, beams, mass, 1 / made[mass])
-        for mass, columns in sorted(signal.items())
+        _selected(name, arrays, chosen, beams, mass, scale)
+        for (name, mass, scale), arrays in read.items()
     ]
-    parts += [
-        _selected(name, columns, chosen, beams, np.nan, luminosity_inv_fb, weight)
-        for name, columns in background.items()
-    ]
+    for (mass, number), part in zip(sorted(made.items()), parts, strict=False):
+        _refuse_share(mass, number, len(part["axis"]))
     names = ("signal", *background)
     of_part = [0] * len(signal) + [names.index(name) for name in background]
     sizes = [len(part["axis"]) for part in parts]
@@ -143,6 +145,12 @@ def trained_model(
 
     UserError if a training fails: its network would select all or nothing.
     """
+    if folds < 1 or not 0 < table.is_signal.sum() < len(table):
+        msg = (
+            f"wanted at least one fold, signal and background; found {folds} folds, "
+            f"{table.is_signal.sum()} events of signal and {(~table.is_signal).sum()} of background"
+        )
+        raise UserError(msg)
     shares = Folds(folds)
     sets = [
         training_sets(table, windows, luminosity_inv_fb=luminosity_inv_fb, folds=shares, fold=k)
@@ -194,61 +202,60 @@ def sensitivity(
     return figures_of_merit(splits, scores, classifier="punzi", network=0, quoting=quoting)
 
 
-def scored_events(model: TrainedModel, columns: Columns, *, beams: Beams = SUPERKEKB) -> Scored:
+def scored_events(
+    model: TrainedModel,
+    columns: Columns,
+    *,
+    beams: Beams = SUPERKEKB,
+    accept: Collection[str] = (),
+) -> Scored:
     """Axis, cuts and score of any events: data, or simulation that the model has never seen."""
-    found, arrays = _quantities(columns, model.search, beams)
+    arrays = arrays_of("the table", columns, model.search)
+    refuse_mistakes("the table", arrays, beams, model.search, accept=accept)
+    found = event_quantities(model.search, arrays, beams)
     identity = event_identities(arrays, len(found.axis))
     score = model.score(found.features.T, model.fold_of(identity))
     selected = passing(found.code, len(model.search.cuts))
     return Scored(found.axis, selected, score, selected & (score >= model.cut))
 
 
-def _quantities(
-    columns: Columns, search: Search, beams: Beams
-) -> tuple[EventQuantities, dict[str, npt.NDArray[Any]]]:
-    wanted, present = _wanted(search), set(_names(columns))
-    arrays = {name: _column(columns, name) for name in wanted.required}
-    for ours, theirs in wanted.optional.items():
-        found = [name for name in (ours, theirs) if name in present]
-        if found:
-            arrays[ours] = _column(columns, found[0])
-    return event_quantities(search, arrays, beams), arrays
+def _refuse_names(background: Mapping[str, Columns]) -> None:
+    """A data frame in the place of a mapping would be taken for samples by its columns."""
+    for name, table in background.items():
+        if name == "signal" or not isinstance(name, str):
+            msg = f"a background cannot be called {name!r}; give a mapping from name to table"
+            raise UserError(msg)
+        if getattr(table, "ndim", None) == 1 and not getattr(table, "fields", None):
+            msg = (
+                f"background must be a mapping from the name of a sample to its table, and "
+                f"{name!r} is a single column: write {{'taupair': table}}"
+            )
+            raise UserError(msg)
 
 
-def _column(columns: Columns, name: str) -> npt.NDArray[Any]:
-    present = _names(columns)
-    if name not in present:
-        near = ", ".join(nearest(name, present)) or "none"
-        msg = f"the table has no column {name!r} (nearest: {near}; `column_names` lists all)"
+def _refuse_share(mass: float, made: int, selected: int) -> None:
+    if not 0 < selected <= made:
+        msg = (
+            f"signal/{mass:g}: {selected} rows pass the cuts of {made} events that n_generated "
+            "says were made"
+        )
         raise UserError(msg)
-    values = np.asarray(columns[name])
-    if values.ndim != 1 or values.dtype.kind not in "fiub":
-        msg = f"column {name!r} is {values.dtype} of shape {values.shape}: wanted one number a row"
-        raise UserError(msg)
-    return values
-
-
-def _names(columns: Columns) -> list[str]:
-    """Of an awkward array its fields, of all others their keys."""
-    fields = getattr(columns, "fields", None)
-    return [str(name) for name in (columns.keys() if fields is None else fields)]
 
 
 def _selected(
     name: str,
-    columns: Columns,
+    arrays: dict[str, npt.NDArray[Any]],
     search: Search,
     beams: Beams,
     mass_gev: float,
     scale: float,
-    weight: str | None = None,
 ) -> dict[str, npt.NDArray[Any]]:
     """Columns of the event table, of the rows that pass the cuts."""
-    found, arrays = _quantities(columns, search, beams)
+    found = event_quantities(search, arrays, beams)
     n, keep = len(found.axis), passing(found.code, len(search.cuts))
-    w = np.ones(n) if weight is None else _column(columns, weight).astype(np.float64)
-    if not (np.isfinite(w) & (w >= 0)).all():
-        msg = f"{name}: weights must be finite and not negative"
+    w = arrays.get("weight", np.ones(n))
+    if not np.isfinite(w).all():
+        msg = f"{name}: weights must be finite numbers of events per inverse fb"
         raise UserError(msg)
     identity = event_identities(arrays, n)
     keys = arrays if "event" in arrays else {"event": np.arange(n)}

@@ -2,9 +2,9 @@
 
     axes   one Axes, or as many as the figure has panels (row by row), None for a figure of ours
 
-In axes that are given the reader's style rules: ours is not put on, sizes of letters follow
-`font.size`, and nothing but the axes is touched, so that legends which stand beside a figure of
-ours stand inside.
+In axes that are given the reader's style rules: ours is not put on, sizes of letters, lines and
+markers follow `font.size`, and nothing but the axes is touched, so that legends which stand beside
+a figure of ours stand inside.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ def given_panels(axes: Given, n_rows: int, n_columns: int, *, share_x: bool) -> 
     return figure, array.reshape(n_rows, n_columns)
 
 
-def letters(size: float) -> float:
-    """A size of letters in our style; in another, the same share of its `font.size`."""
+def pt(size: float) -> float:
+    """A length in points (letters, lines, markers) of our style; in another the same share of its
+    `font.size`: what was drawn for a larger page has larger letters."""
     return size * float(mpl.rcParams["font.size"]) / OUR_POINTS
 
 

@@ -28,10 +28,10 @@ from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
 
 from models.results import DecisionBoundary
-from plots.axes import AxesError, Given, legend_beside, letters
-from plots.look import COLUMN_IN, LOOK
+from plots.axes import AxesError, Given, legend_beside, pt
+from plots.look import COLUMN_IN
 from plots.spectrum import SIGNAL_LINES
-from plots.style import BLUE, GREY, Label, in_style, panels, put_label
+from plots.style import BLUE, GREY, Label, in_style, new_figure, panels, put_label
 
 Floats = npt.NDArray[np.float64]
 MARKS = tuple(zip("o^sD", (colour for colour, _ in SIGNAL_LINES), strict=True))
@@ -66,7 +66,14 @@ def decision_boundary(
         at = list(record.point.T)
     for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
         mine = np.abs(record.point_mass_gev - mass) < 1e-6
-        ax.plot(at[0][mine], at[1][mine], linestyle="", marker=mark, markersize=2, color=colour)
+        ax.plot(
+            at[0][mine],
+            at[1][mine],
+            linestyle="",
+            marker=mark,
+            markersize=pt(2),
+            color=colour,
+        )
         handles.append(_mass_handle(label.words.mass(mass), mark, colour))
     ax.set_xlim(x[0], x[-1])
     ax.set_xlabel(texts[record.free[0]])
@@ -96,37 +103,45 @@ def _in_space(
     handles: list[Line2D | Patch] = []
     for mass, (mark, colour) in zip(record.mass_gev, MARKS, strict=False):
         mine = record.point[np.abs(record.point_mass_gev - mass) < 1e-6]
-        ax.scatter(*mine.T, marker=mark, s=3, color=colour, linewidth=0, depthshade=False, zorder=3)
+        ax.scatter(
+            *mine.T,
+            marker=mark,
+            s=pt(3**0.5) ** 2,
+            color=colour,
+            linewidth=0,
+            depthshade=False,
+            zorder=3,
+        )
         handles.append(_mass_handle(label.words.mass(mass), mark, colour))
     handles.append(Patch(color=GREY, alpha=0.6, label=f"score = {record.cut:g}"))
     for i, (name, axis) in enumerate(zip(record.free, (ax.xaxis, ax.yaxis, ax.zaxis), strict=True)):
-        axis.set_label_text(texts[name], fontsize=letters(7))
+        axis.set_label_text(texts[name], fontsize=pt(7))
         axis.labelpad = -6
-        ax.tick_params(axis="xyz"[i], pad=-3.5, labelsize=letters(6.5))
+        ax.tick_params(axis="xyz"[i], pad=pt(-3.5), labelsize=pt(6.5))
         axis.set_major_locator(MaxNLocator(5))
         low, high = record.grid[i, [0, -1]]
         (ax.set_xlim, ax.set_ylim, ax.set_zlim)[i](low, high)
     ax.minorticks_off()
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.set_pane_color((1, 1, 1, 0))
-        axis._axinfo["grid"].update(linewidth=0.25, color="#cccccc")  # no public way
+        axis._axinfo["grid"].update(linewidth=pt(0.25), color="#cccccc")  # no public way
     ax.view_init(elev=22, azim=-58)
     if axes is not None:
         ax.legend(handles=handles)
         ax.set_title(f"{label.experiment} {label.text}")
         return figure
     figure.legend(handles=handles, loc="upper right", ncols=2, bbox_to_anchor=(0.99, 0.93))
-    figure.text(0.02, 0.955, label.experiment, fontsize=8, fontweight="bold")
-    figure.text(0.18, 0.955, label.text, fontsize=6.6, fontstyle="italic")
+    figure.text(0.02, 0.955, label.experiment, fontsize=pt(8), fontweight="bold")
+    figure.text(0.18, 0.955, label.text, fontsize=pt(6.6), fontstyle="italic")
     if len(record.fixed) == 1:  # more of them stand in the caption
         name, value = record.fixed[0], record.fixed_value[0]
-        figure.text(0.98, 0.955, fixed_text(texts[name], value), ha="right", fontsize=6.6)
+        figure.text(0.98, 0.955, fixed_text(texts[name], value), ha="right", fontsize=pt(6.6))
     return figure
 
 
 def _axes_in_space(axes: Given) -> tuple[Figure, Any]:
     if axes is None:
-        figure = Figure(figsize=LOOK.get().size(COLUMN_IN, 3.1))
+        figure = new_figure(COLUMN_IN, 3.1, layout=None)
         place = (0.0, 0.03, 0.93, 0.90)
         return figure, figure.add_axes(place, projection="3d", computed_zorder=False)
     figure, panel = panels(axes=axes)

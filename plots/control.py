@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from plots.axes import pt
 from plots.spectrum import spectrum
 from plots.style import OUR_LEGEND, Label, Legend, in_style
 
@@ -63,7 +64,7 @@ def data_over_simulation(
         edges = data.axes[0].edges
         for ax in (main, below):
             ax.set_xlim(edges[filled[0]], edges[filled[-1] + 1])
-    main.text(0.03, 0.965, verdict.text, transform=main.transAxes, va="top", fontsize=6.6)
+    main.text(0.03, 0.965, verdict.text, transform=main.transAxes, va="top", fontsize=pt(6.6))
     return figure
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots.axes import Given, legend_beside
+from plots.axes import Given, legend_beside, pt
 from plots.look import PAGE_IN
 from plots.spectrum import SIGNAL_LINES
 from plots.style import (
@@ -89,10 +89,10 @@ def _shapes(ax: Axes, histograms: Mapping[str, hist.Hist], legend: Legend) -> No
         if name in colours:
             colour = colours[name]
             ax.stairs(height, edges, fill=True, color=colour, alpha=0.25, linewidth=0)
-            ax.stairs(height, edges, color=colour, linewidth=1.0, label=legend.text(name))
+            ax.stairs(height, edges, color=colour, linewidth=pt(1.0), label=legend.text(name))
         else:
             colour, line = SIGNAL_LINES[signal % len(SIGNAL_LINES)]
-            ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.0, label=name)
+            ax.stairs(height, edges, color=colour, linestyle=line, linewidth=pt(1.0), label=name)
             signal += 1
         low = np.maximum(height - error, 0)
         ax.stairs(height + error, edges, baseline=low, fill=True, color=colour, alpha=0.35,

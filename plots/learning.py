@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from models.results import LossHistory
-from plots.axes import Given
+from plots.axes import Given, pt
 from plots.style import BLUE, CYCLE, RED, Label, headroom, in_style, panels, put_label
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -32,7 +32,7 @@ def loss_evolution(
     figure, panel = panels(len(stages), height_in=1.9 * len(stages), share_x=False, axes=axes)
     for ax, histories in zip(panel[:, 0], stages, strict=True):
         for h in histories:
-            thin = 0.9 if len(histories) == 1 else 0.6
+            thin = pt(0.9 if len(histories) == 1 else 0.6)
             ax.plot(h.epoch, h.training, color=BLUE, linewidth=thin, alpha=0.8)
             known = np.isfinite(h.validation)
             ax.plot(

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from models.results import Limits
-from plots.axes import Given, letters
+from plots.axes import Given, pt
 from plots.style import RED, SLATE, Label, headroom, in_style, logarithmic_y, panels, put_label
 
 Floats = npt.NDArray[np.float64]
@@ -43,15 +43,16 @@ def limit_on_cross_section(
         shown = np.isfinite(sigma) & (sigma > low) & (sigma < free)
         above = np.flatnonzero(shown & (sigma > 1.8 * limits.plus2_fb))
         ax.plot(
-            limits.mass_gev, np.where(shown, sigma, np.nan), color=SLATE, linewidth=0.6,
+            limits.mass_gev, np.where(shown, sigma, np.nan), color=SLATE, linewidth=pt(0.6),
             linestyle=(0, (4, 2)),
         )  # fmt: skip
         if above.size:  # the text stands free of the bands, as near to them as it can
             at = float(limits.mass_gev[above[-1]])
             side = -1 if at > 0.85 * limits.mass_gev.max() else 1  # inside the frame
             ax.annotate(
-                text, (at, sigma[above[-1]]), xytext=(3 * side, 1), textcoords="offset points",
-                fontsize=letters(6), color=SLATE, ha="left" if side > 0 else "right",
+                text, (at, sigma[above[-1]]), xytext=(pt(3 * side), pt(side)), fontsize=pt(6),
+                textcoords="offset points", color=SLATE, ha="left" if side > 0 else "right",
+                va="bottom" if side > 0 else "top",
             )  # fmt: skip
     ax.set_ylim(low, high)
     ax.set_ylabel(rf"{_confidence(limits)} limit on $\sigma\,\mathcal{{B}}$ [fb]")
@@ -86,10 +87,10 @@ def _bands(
     ax.fill_between(
         mass, shown("minus1_fb"), shown("plus1_fb"), color=INNER, linewidth=0, label="68 % expected"
     )
-    ax.plot(mass, shown("median_fb"), color="black", linestyle="--", linewidth=0.8,
+    ax.plot(mass, shown("median_fb"), color="black", linestyle="--", linewidth=pt(0.8),
             label="Median expected")  # fmt: skip
     if np.isfinite(limits.observed_fb).any():
-        ax.plot(mass, shown("observed_fb"), color="black", linewidth=0.7, label="Observed")
+        ax.plot(mass, shown("observed_fb"), color="black", linewidth=pt(0.7), label="Observed")
     logarithmic_y(ax)
     headroom(ax, LEGEND_SHARE)
     _mark_small(ax, limits)
@@ -121,7 +122,7 @@ def p_values(limits: Limits, *, label: Label, axes: Given = None) -> Figure:
     """Local p-value at every mass, with the levels of local and of global significance."""
     figure, panel = panels(height_in=2.6, axes=axes)
     ax: Axes = panel[0, 0]
-    ax.plot(limits.mass_gev, limits.p_local, color="black", linewidth=0.7)
+    ax.plot(limits.mass_gev, limits.p_local, color="black", linewidth=pt(0.7))
     ax.set_yscale("log")
     lowest = min(float(np.nanmin(limits.p_local)), float(norm.sf(3)))
     ax.set_ylim(lowest / 30, 2)
@@ -129,13 +130,13 @@ def p_values(limits: Limits, *, label: Label, axes: Given = None) -> Figure:
     ax.set_xlim(0, end)
     for z in LOCAL_SIGMAS:
         if norm.sf(z) > lowest / 30:
-            ax.axhline(norm.sf(z), color=SLATE, linewidth=0.5, linestyle=":")
-            ax.annotate(rf"{z}$\sigma$ local", (end, norm.sf(z)), fontsize=letters(5.5),
+            ax.axhline(norm.sf(z), color=SLATE, linewidth=pt(0.5), linestyle=":")
+            ax.annotate(rf"{z}$\sigma$ local", (end, norm.sf(z)), fontsize=pt(5.5),
                         color=SLATE, ha="right", va="bottom")  # fmt: skip
     for z, p in enumerate(limits.global_lines, start=1):
         if np.isfinite(p) and p > lowest / 30:
-            ax.axhline(p, color=RED, linewidth=0.6, linestyle="--")
-            ax.annotate(rf"{z}$\sigma$ global", (0.01 * end, p), fontsize=letters(5.5), color=RED,
+            ax.axhline(p, color=RED, linewidth=pt(0.6), linestyle="--")
+            ax.annotate(rf"{z}$\sigma$ global", (0.01 * end, p), fontsize=pt(5.5), color=RED,
                         ha="left", va="bottom")  # fmt: skip
     ax.set_ylabel("Local p-value")
     ax.set_xlabel(label.words.mass_text)

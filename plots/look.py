@@ -3,9 +3,10 @@
     width    of a figure of one column; its height grows with the root of the width
     letters  sizes are shares of the style's `font.size` (plots/axes.py)
 
-A style lies over ours. One that sets `figure.figsize` was made for figures of that width, so ours
-are enlarged to it as they are, unless a width is asked for. What decides the geometry and the bytes
-of files stays ours.
+A style lies over ours. One that sets `figure.figsize` was made for figures of that width: ours are
+enlarged to it as they are, or, where a width is asked for, its letters, lines and markers are
+reduced as much as that width is to our column. What decides the geometry and the bytes of files
+stays ours.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ GROUPS = (  # that a file or the configuration may set: looks, no programs and n
     *("markers", "mathtext", "patch", "savefig", "scatter", "text", "xaxis", "xtick", "yaxis"),
     "ytick",
 )
+LENGTHS = ("size", "width", ".pad", "labelpad", "titlepad")  # ends of names
 PROGRAMS = (
     *("figure.hooks", "text.usetex", "text.latex.preamble", "text.latex.engine"),
     "savefig.directory",
@@ -83,9 +85,24 @@ def look_of(
     kept = {k: v for k, v in found.items() if k not in OURS and not k.startswith(OUR_GROUPS)}
     if font is not None:
         kept |= _font(font)
-    if width_in is None and "figure.figsize" in found:
-        return Look(kept, float(found["figure.figsize"][0]), enlarged=True)
+    if "figure.figsize" in found:
+        made_for_in = float(found["figure.figsize"][0])
+        if width_in is None:
+            return Look(kept, made_for_in, enlarged=True)
+        kept = _scaled(kept, COLUMN_IN / made_for_in)
     return Look(kept, COLUMN_IN if width_in is None else width_in)
+
+
+def _scaled(parameters: Mapping[Any, Any], factor: float) -> dict[str, Any]:
+    """All lengths in points times the factor; those of a legend are in units of its letters."""
+    return {
+        name: value * factor
+        if name.endswith(LENGTHS)
+        and not name.startswith("legend.border")
+        and isinstance(value, int | float)
+        else value
+        for name, value in parameters.items()
+    }
 
 
 def style_parameters(named: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from models.results import CLASSIFIER_TEXT, EnsembleFigureOfMerit
-from plots.axes import Given
+from plots.axes import Given, pt
 from plots.style import (
     BLUE,
     BROWN,
@@ -34,6 +34,7 @@ from plots.style import (
     SAND,
     SLATE,
     Label,
+    fitting_pt,
     headroom,
     in_style,
     logarithmic_y,
@@ -113,12 +114,12 @@ def reach(
     logarithmic_y(main)
     headroom(main, _legend_room(curves, 0.24))
     main.set_ylabel(QUANTITY_TEXT[quantity])
-    main.legend(handles=_handles(curves), **LEGEND)
+    _put_legend(main, curves)
     put_label(main, label)
     if base is not None:
         lower: Axes = panel[1, 0]
-        lower.axhline(1, color=_colour(base, list(curves).index(base)), linewidth=0.8)
-        lower.set_ylabel(f"Ratio to {CLASSIFIER_TEXT.get(reference[0], reference[0])}")
+        lower.axhline(1, color=_colour(base, list(curves).index(base)), linewidth=pt(0.8))
+        lower.set_ylabel(f"Ratio to\n{CLASSIFIER_TEXT.get(reference[0], reference[0])}")
         low, high = lower.get_ylim()
         lower.set_ylim(max(0.0, low), min(high, HIGHEST_RATIO))
     panel[-1, 0].set_xlabel(label.words.mass_text)
@@ -149,7 +150,7 @@ def cuts_by_mass(
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
     ax.set_ylabel(QUANTITY_TEXT["cut"])
     ax.set_xlabel(label.words.mass_text)
-    ax.legend(handles=_handles(curves), **LEGEND)
+    _put_legend(ax, curves)
     put_label(ax, label)
     return figure
 
@@ -170,10 +171,10 @@ def _two_panels(
             )
         ax.set_ylabel(QUANTITY_TEXT[name])
     panel[0, 0].set_ylim(bottom=0)
-    headroom(panel[0, 0], _legend_room(curves, 0.30))
+    headroom(panel[0, 0], _legend_room(curves, 0.38))
     if log_second and any((c.background > 0).any() for c in curves):
         logarithmic_y(panel[1, 0])
-    panel[0, 0].legend(handles=_handles(curves), **LEGEND)
+    _put_legend(panel[0, 0], curves)
     put_label(panel[0, 0], label)
     panel[1, 0].set_xlabel(label.words.mass_text)
     return figure
@@ -202,10 +203,10 @@ def _draw(
             yerr=np.nan_to_num(error[shown]),
             fmt=marker,
             color=colour,
-            markersize=2.0 if trained else 2.3,
+            markersize=pt(2.0 if trained else 2.3),
             markerfacecolor=colour if trained else "white",
-            markeredgewidth=0.5,
-            elinewidth=0.5,
+            markeredgewidth=pt(0.5),
+            elinewidth=pt(0.5),
         )
 
 
@@ -215,8 +216,13 @@ def _arrows(ax: Axes, curve: EnsembleFigureOfMerit, ratio: Floats, colour: str) 
     if beyond.size:
         ax.plot(
             beyond, np.full(len(beyond), 0.93), transform=ax.get_xaxis_transform(), linestyle="",
-            marker=r"$\uparrow$", markersize=4, color=colour, label="beyond",
+            marker=r"$\uparrow$", markersize=pt(4), color=colour, label="beyond",
         )  # fmt: skip
+
+
+def _put_legend(ax: Axes, curves: Sequence[EnsembleFigureOfMerit]) -> None:
+    """In two columns of text, which just fit."""
+    ax.legend(handles=_handles(curves), **LEGEND, fontsize=fitting_pt(ax, 6.6))
 
 
 def _handles(curves: Sequence[EnsembleFigureOfMerit]) -> list[Line2D]:
@@ -234,7 +240,7 @@ def _handles(curves: Sequence[EnsembleFigureOfMerit]) -> list[Line2D]:
     marks = (("o", "trained on"), ("^", "not trained on"))
     return handles + [
         Line2D(
-            [], [], color="#333333", marker=m, linestyle="", label=text, markeredgewidth=0.5,
+            [], [], color="#333333", marker=m, linestyle="", label=text, markeredgewidth=pt(0.5),
             markerfacecolor="#333333" if m == "o" else "white",
         )
         for m, text in marks

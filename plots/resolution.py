@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from models.results import PeakFit, WidthsByMass
-from plots.axes import Given, letters
+from plots.axes import Given, pt
 from plots.style import BLUE, GREY, ORANGE, RED, Label, headroom, in_style, panels, put_label
 
 
@@ -30,8 +30,8 @@ def peak_fit(record: PeakFit, *, label: Label, axes: Given = None) -> Figure:
     ax.plot(record.curve_at, record.curve, color=RED, label="fit")
     ax.plot(record.curve_at, record.core, color=BLUE, linestyle="--", label="core")
     ax.errorbar(
-        centre, record.content, yerr=record.content_error, fmt="o", color="black", markersize=1.8,
-        elinewidth=0.5, label="signal simulation",
+        centre, record.content, yerr=record.content_error, fmt="o", color="black",
+        markersize=pt(1.8), elinewidth=pt(0.5), label="signal simulation",
     )  # fmt: skip
     ax.set_ylim(0, 1.08 * float((record.content + record.content_error).max()))
     headroom(ax, 0.05)
@@ -40,14 +40,14 @@ def peak_fit(record: PeakFit, *, label: Label, axes: Given = None) -> Figure:
         f"{label.words.mass(record.mass_gev)}\n"
         rf"$\sigma$ = ({record.sigma:.4f} $\pm$ {record.sigma_error:.4f}) {label.words.axis_unit}"
     )
-    ax.legend(loc="upper right", title=text, title_fontsize=letters(6.6), alignment="left")
+    ax.legend(loc="upper right", title=text, title_fontsize=pt(6.6), alignment="left")
     expected = np.interp(centre, record.curve_at, record.curve)
     shown = record.content_error > 0
     pull = (record.content - expected)[shown] / record.content_error[shown]
-    below.axhline(0, color=RED, linewidth=0.6)
+    below.axhline(0, color=RED, linewidth=pt(0.6))
     below.errorbar(
-        centre[shown], pull, yerr=np.ones(len(pull)), fmt="o", color="black", markersize=1.6,
-        elinewidth=0.5,
+        centre[shown], pull, yerr=np.ones(len(pull)), fmt="o", color="black", markersize=pt(1.6),
+        elinewidth=pt(0.5),
     )  # fmt: skip
     limit = max(3.5, min(6.0, float(np.abs(pull).max(initial=0)) + 1.5))
     below.set_ylim(-limit, limit)
@@ -66,12 +66,13 @@ def width_by_mass(record: WidthsByMass, *, label: Label, axes: Given = None) -> 
     if record.reference_mass_gev.size:
         ax.errorbar(
             record.reference_mass_gev, record.reference_sigma, yerr=record.reference_error,
-            fmt="s", color=ORANGE, markersize=2.4, markerfacecolor="white", markeredgewidth=0.6,
-            elinewidth=0.5, label=f"published ({record.reference_text})",
+            fmt="s", color=ORANGE, markersize=pt(2.4), markerfacecolor="white",
+            markeredgewidth=pt(0.6), elinewidth=pt(0.5),
+            label=f"published ({record.reference_text})",
         )  # fmt: skip
     ax.errorbar(
         record.mass_gev, record.sigma, yerr=record.sigma_error, fmt="o", color=BLUE,
-        markersize=2.0, elinewidth=0.5, label="fit of each mass",
+        markersize=pt(2.0), elinewidth=pt(0.5), label="fit of each mass",
     )  # fmt: skip
     ax.plot(record.curve_mass_gev, record.curve_sigma, color=RED, label="smooth curve")
     ax.set_ylim(bottom=0)

@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from models.results import CLASSIFIER_TEXT, ScoreMap
-from plots.axes import Given, legend_beside, letters
+from plots.axes import Given, legend_beside, pt
 from plots.style import Label, in_style, panels, put_label
 
 DECADES = 4
@@ -46,8 +46,15 @@ def score_map(
     bar.set_label(r"Density [$c^2$/GeV]")
     good = np.isfinite(record.cut_logit)
     place = record.cut_logit[good], record.cut_mass_gev[good]
-    ax.plot(*place, "o-", color="white", linewidth=1.1, markersize=2.6)
-    ax.plot(*place, "o-", color="#bd1f01", linewidth=0.4, markersize=1.6, label="best cut per mass")
+    ax.plot(*place, "o-", color="white", linewidth=pt(1.1), markersize=pt(2.6))
+    ax.plot(
+        *place,
+        "o-",
+        color="#bd1f01",
+        linewidth=pt(0.4),
+        markersize=pt(1.6),
+        label="best cut per mass",
+    )
     if single_cut is not None:
         z = float(np.log(single_cut / (1 - single_cut)))
         ax.axvline(z, color="black", linestyle=":", label=f"score = {single_cut:g}")
@@ -59,7 +66,7 @@ def score_map(
     handles, texts = ax.get_legend_handles_labels()
     legend_beside(
         ax, given=axes is not None, handles=handles, labels=texts, ncols=2,
-        title=f"{name}, {record.component}", title_fontsize=letters(7.5),
+        title=f"{name}, {record.component}", title_fontsize=pt(7.5),
     )  # fmt: skip
     put_label(ax, replace(label, luminosity_inv_fb=None))  # shares do not depend on it
     return figure

@@ -16,7 +16,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from plots.axes import Given, letters
+from plots.axes import Given, pt
 from plots.style import BLUE, RED, SLATE, in_style, panels
 
 
@@ -41,17 +41,15 @@ def network_sketch(
     for layer, ys in enumerate(places):
         colour = "white" if layer in (0, len(widths) - 1) else "#dfe5ea"
         ax.scatter(
-            np.full(len(ys), layer), ys, s=58, color=colour, edgecolor="black", linewidth=0.7,
-            zorder=3,
+            np.full(len(ys), layer), ys, s=pt(58**0.5) ** 2, color=colour, edgecolor="black",
+            linewidth=pt(0.7), zorder=3,
         )  # fmt: skip
     for name, y in zip(features, places[0], strict=True):
-        ax.text(-0.16, y, name, ha="right", va="center", fontsize=letters(7.5))
-    ax.text(
-        len(widths) - 1 + 0.16, 0, "score\nin [0, 1]", ha="left", va="center", fontsize=letters(7)
-    )
+        ax.text(-0.16, y, name, ha="right", va="center", fontsize=pt(7.5))
+    ax.text(len(widths) - 1 + 0.16, 0, "score\nin [0, 1]", ha="left", va="center", fontsize=pt(7))
     titles = ["scaled inputs", *[f"{n} tanh" for n in hidden], "sigmoid"]
     for layer, title in enumerate(titles):
-        ax.text(layer, -tallest / 2 - 0.35, title, ha="center", va="top", fontsize=letters(7))
+        ax.text(layer, -tallest / 2 - 0.35, title, ha="center", va="top", fontsize=pt(7))
     ax.set_xlim(-0.95, len(widths) - 1 + 0.65)
     ax.set_ylim(-tallest / 2 - 1.0, tallest / 2 + 0.1)
     return figure

@@ -23,7 +23,7 @@ from hist.intervals import poisson_interval
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plots.axes import Given, letters
+from plots.axes import Given, pt
 from plots.style import (
     OUR_LEGEND,
     RED,
@@ -117,7 +117,7 @@ def before_and_after(
             _points(ax, points, scale=None, text=legend.data)
         _finish(ax, total, signals[i], points, logarithmic=True, free=0.36 if i == 0 else 0.08)
         ax.text(1.01, 0.5, text, transform=ax.transAxes, rotation=270, va="center",
-                fontsize=letters(7.5))  # fmt: skip
+                fontsize=pt(7.5))  # fmt: skip
         if i == 0:
             ax.legend(loc="upper right", ncols=2)
             put_label(ax, label)
@@ -143,7 +143,7 @@ def _stack(ax: Axes, backgrounds: Mapping[str, hist.Hist], legend: Legend) -> hi
         floor = top
     total = sum(list(backgrounds.values())[1:], start=next(iter(backgrounds.values())).copy())
     error = np.sqrt(total.variances())
-    ax.stairs(floor, edges, color="black", linewidth=0.4)
+    ax.stairs(floor, edges, color="black", linewidth=pt(0.4))
     ax.stairs(
         floor + error, edges, baseline=np.maximum(floor - error, 0), fill=True, facecolor="none",
         edgecolor="#333333", hatch="//////", linewidth=0, label="MC stat. unc.",
@@ -156,7 +156,7 @@ def _overlay(ax: Axes, signals: Sequence[SignalOverlay], words: SearchWords) -> 
         colour, line = SIGNAL_LINES[i % len(SIGNAL_LINES)]
         h = signal.histogram
         ax.stairs(
-            connected(h.values()), h.axes[0].edges, color=colour, linestyle=line, linewidth=1.1,
+            connected(h.values()), h.axes[0].edges, color=colour, linestyle=line, linewidth=pt(1.1),
             label=signal.text(words),
         )  # fmt: skip
 
@@ -186,8 +186,8 @@ def _points(ax: Axes, data: hist.Hist, *, scale: Floats | None, text: str) -> No
         yerr=np.array([value - low, high - value]) / per,
         fmt="o",
         color="black",
-        markersize=2.0,
-        elinewidth=0.6,
+        markersize=pt(2.0),
+        elinewidth=pt(0.6),
         label=text,
     )
 
@@ -200,7 +200,7 @@ def _ratio(ax: Axes, data: hist.Hist, total: hist.Hist) -> None:
         1 + error, total.axes[0].edges, baseline=1 - error, fill=True, facecolor="none",
         edgecolor="#333333", hatch="//////", linewidth=0,
     )  # fmt: skip
-    ax.axhline(1, color="black", linewidth=0.5)
+    ax.axhline(1, color="black", linewidth=pt(0.5))
     _points(ax, data, scale=expected, text="")
     _arrows(ax, data, expected)
     ax.set_ylim(0.0, HIGHEST_RATIO)
@@ -214,7 +214,7 @@ def _arrows(ax: Axes, data: hist.Hist, expected: Floats) -> None:
     if beyond.size:
         ax.plot(
             beyond, np.full(len(beyond), 0.94), transform=ax.get_xaxis_transform(), linestyle="",
-            marker="^", markersize=3.6, markeredgewidth=0, color=RED, label="beyond",
+            marker="^", markersize=pt(3.6), markeredgewidth=0, color=RED, label="beyond",
         )  # fmt: skip
 
 

@@ -21,11 +21,13 @@ import matplotlib as mpl
 import mplhep
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import ScalarFormatter
+from matplotlib.transforms import Bbox
 
-from plots.axes import Given, given_panels, letters
+from plots.axes import Given, given_panels, pt
 from plots.look import COLUMN_IN, LOOK, OUR_LOOK, Look
 from selection.whole_files import replacing
 
@@ -164,6 +166,30 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
+class StyledFigure(Figure):
+    """A figure that is drawn in the style it was made in, wherever a reader shows or saves it.
+
+    Formulas find their fonts only when they are drawn; a function cannot carry that along.
+    """
+
+    made_in: dict[Any, Any] | None = None
+
+    def draw(self, renderer: RendererBase) -> None:
+        with mpl.rc_context(self.made_in):
+            super().draw(renderer)
+
+    def get_tightbbox(self, *args: Any, **kwargs: Any) -> Bbox | None:  # type: ignore[override]
+        with mpl.rc_context(self.made_in):
+            return super().get_tightbbox(*args, **kwargs)
+
+
+def new_figure(width_in: float, height_in: float, *, layout: Any = "constrained") -> Figure:
+    """Outside pyplot, of the size that our look gives it."""
+    figure = StyledFigure(figsize=LOOK.get().size(width_in, height_in), layout=layout)
+    figure.made_in = {**STYLE, **LOOK.get().parameters}
+    return figure
+
+
 def panels(
     n_rows: int = 1,
     n_columns: int = 1,
@@ -177,8 +203,7 @@ def panels(
     """A figure with a (n_rows, n_columns) array of axes, outside pyplot; or `axes` and theirs."""
     if axes is not None:
         return given_panels(axes, n_rows, n_columns, share_x=share_x)
-    size_in = LOOK.get().size(width_in, height_in)
-    figure = Figure(figsize=size_in, layout="constrained")
+    figure = new_figure(width_in, height_in)
     return figure, figure.subplots(
         n_rows, n_columns, sharex="col" if share_x else "none", squeeze=False,
         height_ratios=heights,
@@ -192,12 +217,20 @@ def put_label(ax: Axes, label: Label) -> None:
         right.append(rf"{label.luminosity_inv_fb:g} fb$^{{-1}}$")
     if label.sqrt_s_gev is not None:
         right.append(f"√s = {label.sqrt_s_gev:.4g} GeV")  # the font has no large root sign
-    small = letters(6.6)
+    large, small = (fitting_pt(ax, size) for size in (8, 6.6))
     mplhep.label.exp_label(
         exp=label.experiment, text=label.text, loc=0, ax=ax,
-        fontsize=(letters(8), small, small, small),
+        fontsize=(large, small, small, small),
         rlabel=", ".join(right), data=True, scilocator_adjust=False,
     )  # fmt: skip
+
+
+def fitting_pt(ax: Axes, size: float) -> float:
+    """Letters of lines that just fit into a figure of ours: a style must not make them larger."""
+    figure = ax.get_figure(root=True)
+    if not isinstance(figure, StyledFigure):
+        return pt(size)
+    return min(pt(size), size * float(figure.get_size_inches()[0]) / COLUMN_IN)
 
 
 def headroom(ax: Axes, share: float, *, bottom: float | None = None) -> None:

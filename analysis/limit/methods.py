@@ -57,16 +57,9 @@ def counting(
 ) -> tuple[Columns, Floats]:
     """Columns, and the local p-values that are 1, 2, 3 sigma globally."""
     settings, expectation = config.settings.limit, expectation_of(config, scan)
-    per_fb = _per_fb(scan, scan.efficiency)
-    expected = expected_limits(expectation, level=settings.level)
-    columns = {
-        f"{name}_fb": _in_fb(getattr(expected, name), per_fb)
-        for name in (*EXPECTED, "mean", "asimov")
-    }
     if data is None:
-        return columns | _nothing(scan), np.full(3, np.nan)
-    n = in_windows(data, scan.low, scan.high)
-    best, p = best_signal(expectation, n), local_p_values(expectation, n)
+        return counted(scan, expectation, None, level=settings.level), np.full(3, np.nan)
+    columns = counted(scan, expectation, data, level=settings.level)
     toys = scan_toys(
         expectation,
         (scan.low, scan.high),
@@ -74,20 +67,36 @@ def counting(
         n_toys=settings.toys,
         seed=settings.seed,
     )
-    scanned = global_p_values(toys, p)
+    scanned = global_p_values(toys, columns["p_local"])
+    return columns | {
+        "p_global": np.maximum(scanned.p, 1 / settings.toys),
+        "p_global_bound": scanned.bound,
+        **sidebands(config, scan, data),
+    }, np.quantile(toys.smallest_p, norm.sf([1, 2, 3]))
+
+
+def counted(scan: Scan, expectation: Expectation, data: Floats | None, *, level: float) -> Columns:
+    """Exact limits and local p-values of each window alone; data: axis (n,) of what passes."""
+    per_fb = _per_fb(scan, scan.efficiency)
+    expected = expected_limits(expectation, level=level)
+    columns = _nothing(scan) | {
+        f"{name}_fb": _in_fb(getattr(expected, name), per_fb)
+        for name in (*EXPECTED, "mean", "asimov")
+    }
+    if data is None:
+        return columns
+    n = in_windows(data, scan.low, scan.high)
+    best, p = best_signal(expectation, n), local_p_values(expectation, n)
     return columns | {
         "n_observed": n,
-        "observed_fb": _in_fb(upper_limits(expectation, n, level=settings.level), per_fb),
-        "bayesian_fb": _in_fb(bayesian_limits(expectation, n, level=settings.level), per_fb),
+        "observed_fb": _in_fb(upper_limits(expectation, n, level=level), per_fb),
+        "bayesian_fb": _in_fb(bayesian_limits(expectation, n, level=level), per_fb),
         "best_fb": best.signal / per_fb,
         "best_low_fb": best.low / per_fb,
         "best_high_fb": best.high / per_fb,
         "p_local": p,
         "significance": significance(p),
-        "p_global": np.maximum(scanned.p, 1 / settings.toys),
-        "p_global_bound": scanned.bound,
-        **sidebands(config, scan, data),
-    }, np.quantile(toys.smallest_p, norm.sf([1, 2, 3]))
+    }
 
 
 def asymptotic(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -29,8 +29,7 @@ from limits.trials import elementary_intervals
 from models.results import Floats, Scan, from_json, to_json
 from models.sensitivity import PunziFormula, punzi_sensitivity
 from selection.errors import UserError
-from selection.resolution import WidthCurve
-from selection.table import IntArray
+from selection.table import EventTable, IntArray
 from selection.windows import MassWindows, hypothesis_index, in_own_window
 
 if TYPE_CHECKING:
@@ -45,8 +44,14 @@ class ScanError(UserError):
     """No scan can be made; the message says what is missing."""
 
 
+class Widths(Protocol):
+    """Width of the peak at any mass, in the unit of the axis."""
+
+    def sigma(self, mass_gev: Floats) -> Floats: ...
+
+
 def scan_windows(
-    curve: WidthCurve, simulated: MassWindows, *, masses_gev: Floats | None, step_sigma: float
+    curve: Widths, simulated: MassWindows, *, masses_gev: Floats | None, step_sigma: float
 ) -> MassWindows:
     """Windows of the scan, from the first to the last simulated mass."""
     first, last = float(simulated.mass_gev[0]), float(simulated.mass_gev[-1])
@@ -65,7 +70,7 @@ def scan_windows(
 
 
 def _by_widths(
-    curve: WidthCurve, first: float, last: float, step_sigma: float, *, squared: bool
+    curve: Widths, first: float, last: float, step_sigma: float, *, squared: bool
 ) -> Floats:
     """Masses whose peaks lie step_sigma widths apart; the last interval may be shorter."""
     masses = [first]
@@ -115,43 +120,63 @@ def make_scan(
     luminosity_inv_fb: float,
 ) -> Scan:
     """Count what passes the single cut of one network in all windows of the scan."""
-    passing = passing_columns(run, network)
-    efficiency, error = _efficiency(passing, simulated.windows, windows)
     table, folds = simulated.table, config.settings.folds
-    judged = (folds.of(table.identity) >= 0) & ~table.is_signal
-    scale = luminosity_inv_fb / config.luminosity_inv_fb
-    samples = tuple(
-        name for i, name in enumerate(table.sample_names) if (judged & (table.sample == i)).any()
+    s = config.settings.sensitivity
+    return counted_scan(
+        passing_columns(run, network),
+        table.take((folds.of(table.identity) >= 0) & ~table.is_signal),
+        (windows, simulated.windows),
+        formula=PunziFormula(luminosity_inv_fb, s.a, s.b, s.formula),
+        scales=(luminosity_inv_fb / config.luminosity_inv_fb, 1 / folds.judged_share),
+        network=network,
     )
-    of_all = scale / folds.judged_share
-    everything = running(table.axis[judged], table.weight[judged] * of_all)
-    _, total, total_squares = everything.within(windows.low, windows.high)
-    added = np.divide(total_squares, total, out=np.zeros(len(windows)), where=total > 0)
+
+
+def counted_scan(
+    passing: Mapping[str, Any],
+    background: EventTable,
+    windows: tuple[MassWindows, MassWindows],
+    *,
+    formula: PunziFormula,
+    scales: tuple[float, float],
+    network: int,
+) -> Scan:
+    """passing: columns of what passes; background: events that are judged, before the cut;
+    windows: of the scan, and of the simulated masses; scales: of the luminosity, and of judged
+    events to all, which those that pass have in their weights already.
+    """
+    at, simulated = windows
+    efficiency, error = _efficiency(passing, simulated, at)
+    scale, of_all = scales[0], scales[0] * scales[1]
+    samples = tuple(
+        name for i, name in enumerate(background.sample_names) if (background.sample == i).any()
+    )
+    everything = running(background.axis, background.weight * of_all)
+    _, total, total_squares = everything.within(at.low, at.high)
+    added = np.divide(total_squares, total, out=np.zeros(len(at)), where=total > 0)
 
     found = []
     for name in samples:
-        own = judged & (table.sample == table.sample_names.index(name))
-        nearby = row_weight(table.axis[own], table.weight[own] * of_all, windows.peak)
-        _, w, w2 = passing_of(passing, name, scale).within(windows.low, windows.high)
+        own = background.sample == background.sample_names.index(name)
+        nearby = row_weight(background.axis[own], background.weight[own] * of_all, at.peak)
+        _, w, w2 = passing_of(passing, name, scale).within(at.low, at.high)
         found.append((*effective_rows(w, w2, nearby), w, w2))
     rows, one, events, squares = np.array(found).transpose(1, 0, 2)
-    background = events.sum(axis=0)
-    s = config.settings.sensitivity
-    formula = PunziFormula(luminosity_inv_fb, s.a, s.b, s.formula)
+    expected = events.sum(axis=0)
     return Scan(
         network=network,
-        luminosity_inv_fb=luminosity_inv_fb,
+        luminosity_inv_fb=formula.luminosity_inv_fb,
         samples=samples,
-        mass_gev=windows.mass_gev,
-        low=windows.low,
-        high=windows.high,
+        mass_gev=at.mass_gev,
+        low=at.low,
+        high=at.high,
         efficiency=efficiency,
         efficiency_error=error,
-        background=background,
+        background=expected,
         background_error=np.sqrt(squares.sum(axis=0)),
         added_background=added,
-        sigma_min_fb=punzi_sensitivity(efficiency, background + added, formula),
-        too_small=UNSEEN * one.sum(axis=0) > SMALL * np.sqrt(background + 1),
+        sigma_min_fb=punzi_sensitivity(efficiency, expected + added, formula),
+        too_small=UNSEEN * one.sum(axis=0) > SMALL * np.sqrt(expected + 1),
         rows=rows,
         events=events,
         row_weight=one,

@@ -6,6 +6,9 @@ printed and forgotten, inside the import of a compiled library it may become any
 A terminal sends Ctrl-C to every process of a command. Only the first one knows what to do; each of
 the others would end with a traceback of its own, in the middle of an import if it has just begun.
 What is blocked in a process is blocked from the first moment in those that it starts.
+
+A process that is started does not run the script of its first one: Python would do it, so that a
+script of a reader without `if __name__ == "__main__"` started the whole analysis again in each.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, get_context, resource_tracker
-from types import FrameType
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from types import FrameType, ModuleType
 from typing import Any
 
 
@@ -65,8 +69,27 @@ def interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class FreshProcess(ForkServerProcess):
+    """Knows nothing of the script that starts it. multiprocessing offers no other way than this."""
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802  the name is multiprocessing's
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return ForkServerProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = script
+
+
+class FreshContext(ForkServerContext):
+    """Starts fresh processes."""
+
+    Process = FreshProcess
+
+
 def process_pool(max_workers: int) -> ProcessPoolExecutor:
     """A pool of fresh processes: not forked from one that has threads."""
     with interrupts_held():
         forkserver.ensure_running()
-    return ProcessPoolExecutor(max_workers, mp_context=get_context("forkserver"))
+    return ProcessPoolExecutor(max_workers, mp_context=FreshContext())

@@ -1,12 +1,17 @@
 """The analysis on arrays in memory gives what a run gives, whatever library the arrays are of."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from analysis.inputs.datasets import filled
 from analysis.interface import (
     column_names,
     event_table,
@@ -131,23 +136,130 @@ def test_missing_columns_and_numbers_are_said(samples, table):
     with pytest.raises(UserError, match="n_generated has no number for 3 GeV"):
         event_table(signal, background, n_generated={2.0: 1200}, luminosity_inv_fb=50.0)
     negative = background["background"] | {"weight": -background["background"]["weight"]}
-    with pytest.raises(UserError, match="not negative"):
+    with pytest.raises(UserError, match=r"background: 100 % of the weights are negative"):
         event_table(signal, {"background": negative}, **options)
+    accepted = event_table(signal, {"background": negative}, accept=["negative_weights"], **options)
+    assert accepted.weight[~accepted.is_signal].max() < 0
     one = signal_windows(table)
     trained = trained_model(table, one, luminosity_inv_fb=50.0, settings=QUICK, folds=2)
     with pytest.raises(UserError, match="one fold"):
         sensitivity(trained.of_fold(0), table)
 
 
-def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
-    for mass in (2, 3, 4):
-        made = ntuple_columns(1500, seed=mass, mass_gev=float(mass))
-        save_ntuple(tmp_path / f"data/demo/signal_{mass}.0.root", made)
+def without_last_rows(columns):
+    return columns | {"mu_plus_pz": columns["mu_plus_pz"][:-3]}
+
+
+def in_mev(columns):
+    momenta = [n for n in columns if re.fullmatch(r"mu_(plus|minus)_(px|py|pz|e)", n)]
+    return columns | {name: 1000 * columns[name] for name in momenta}
+
+
+def of_texts(columns):
+    return columns | {"mu_plus_px": columns["mu_plus_px"].astype(str)}
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (without_last_rows, "column 'mu_plus_py' has 1000 rows|'mu_plus_pz' has 997 rows"),
+        (in_mev, r"look like MeV.*\[off_shell\]"),
+        (of_texts, "'mu_plus_px' is .*such as .*wanted one number a row"),
+        (lambda columns: {n: c[:0] for n, c in columns.items()}, "has no rows"),
+        (lambda columns: list(columns.values()), "has names .*this is list"),
+    ],
+)
+def test_columns_that_cannot_be_right_are_refused_with_the_name_of_their_table(
+    samples, model, spoilt, message
+):
+    signal, background = samples
+    options = {"n_generated": 1200, "luminosity_inv_fb": 50.0}
+    with pytest.raises(UserError, match=f"signal/2.*({message})"):
+        event_table({2.0: spoilt(signal[2.0])}, background, **options)
+    with pytest.raises(UserError, match=f"the table.*({message})"):
+        scored_events(model, spoilt(signal[2.0]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_generated": 0}, "n_generated of 2 GeV is 0"),
+        ({"n_generated": 10}, r"signal/2: \d+ rows pass the cuts of 10 events"),
+        ({"luminosity_inv_fb": -1.0}, "luminosity_inv_fb is -1"),
+    ],
+)
+def test_numbers_that_no_sample_has_are_refused(samples, changes, message):
+    options = {"n_generated": 1200, "luminosity_inv_fb": 50.0} | changes
+    with pytest.raises(UserError, match=message):
+        event_table(*samples, **options)
+
+
+def test_a_table_in_the_place_of_a_mapping_is_recognised(samples):
+    pandas = pytest.importorskip("pandas")
+    signal, background = samples
+    options = {"n_generated": 1200, "luminosity_inv_fb": 50.0}
+    for wrong in (-2.0, "two"):
+        with pytest.raises(UserError, match="mapping from the mass in GeV to its table"):
+            event_table({wrong: signal[2.0]}, background, **options)
+    with pytest.raises(UserError, match="cannot be called 'signal'"):
+        event_table(signal, {"signal": background["background"]}, **options)
+    with pytest.raises(UserError, match="a single column"):
+        event_table(signal, pandas.DataFrame(background["background"]), **options)
+
+
+def test_missing_numbers_of_a_data_frame_fail_the_cuts_and_change_nothing_else(samples, table):
+    pandas = pytest.importorskip("pandas")
+    signal, background = samples
+    frame = pandas.DataFrame(signal[2.0]).astype({"mu_plus_px": "Float64"})
+    frame.loc[frame.index[:50], "mu_plus_px"] = pandas.NA
+    found = event_table(
+        {**signal, 2.0: frame}, background, n_generated=1200, luminosity_inv_fb=50.0
+    )
+    lost = (table.signal_mass_gev == 2.0).sum() - (found.signal_mass_gev == 2.0).sum()
+    assert 0 < lost <= 50
+    assert np.isin(found.identity, table.identity).all()
+    assert np.isfinite(found.features).all()
+
+
+SMALL = """\
+luminosity_inv_fb: 50
+samples:
+  signal:
+    kind: signal
+    files: data/demo/signal_{mass}.root
+    masses_gev: [2, 3, 4]
+    n_generated: 1600
+  taupair: {kind: background, files: data/demo/taupair_*.root, weight: weight}
+  data: {kind: data, files: data/demo/data.root, luminosity_inv_fb: 3}
+settings:
+  training: {folds: 2, bce: {epochs: 60}, punzi: {epochs: 150, refine: 30}}
+  plots: {signal_masses_gev: [3]}
+"""
+
+
+def test_the_examples_of_the_page_run_one_after_the_other_as_a_script(tmp_path):
+    """Printing what they say they print; processes that they start do not run the script again."""
+    pattern = yaml.safe_load((ROOT / "datasets.yaml").read_text())["samples"]["signal"]["files"]
+    for mass in (2.0, 3.0, 4.0):
+        made = ntuple_columns(1500, seed=int(mass), mass_gev=mass)
+        save_ntuple(tmp_path / filled(pattern, mass_gev=mass, part=0), made)
     save_ntuple(tmp_path / "data/demo/taupair_0000.root", ntuple_columns(12_000, seed=9))
-    (example,) = re.findall(r"```python\n(import.*?)```", (ROOT / "docs/api.md").read_text(), re.S)
-    assert len(example.strip().splitlines()) <= 12
-    monkeypatch.chdir(tmp_path)
-    space = {}
-    exec(example.replace("(1.0, 3.0, 5.0)", "(2.0, 3.0, 4.0)"), space)  # noqa: S102
-    assert (tmp_path / "sigma_min.pdf").stat().st_size > 5000
-    assert np.isfinite(space["figures"][1].sigma_min_fb).all()
+    data = ntuple_columns(3000, seed=10)
+    save_ntuple(tmp_path / "data/demo/data.root", {n: data[n] for n in data if n != "weight"})
+    (tmp_path / "datasets.yaml").write_text(SMALL)
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.S)
+    first = examples[0].replace("(1.0, 3.0, 5.0)", "(2.0, 3.0, 4.0)")
+    assert len(first.strip().splitlines()) <= 12
+    assert first != examples[0]
+    (tmp_path / "page.py").write_text("\n".join([first, *examples[1:]]))
+    done = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=400,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"Counts\(entries=3000, .*\)\n", done.stdout)
+    assert "findfont" not in done.stderr
+    made = ("sigma_min.pdf", "limit.pdf", "runs/demo/plots/limit_cross_section.png")
+    assert all((tmp_path / name).stat().st_size > 5000 for name in made)
+    assert (tmp_path / "scored/data.friend.root").is_file()
+    assert "mu_plus_px" in (tmp_path / "passing.csv").read_text().partition("\n")[0]

@@ -1,7 +1,10 @@
 """Another look: the style rules over ours, sizes follow, and the reader's settings stay."""
 
+import itertools
+
 import matplotlib as mpl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from plots.look import COLUMN_IN, OUR_LOOK, LookError, dressed, look_of
 from plots.reach import cuts_by_mass
@@ -34,11 +37,47 @@ def test_parameters_of_a_style_rule_and_letters_follow_its_size():
     assert dict(mpl.rcParams) == before
     (ax,) = figure.axes
     assert ax.spines["left"].get_linewidth() == 2
-    assert max(text.get_fontsize() for text in ax.texts) == pytest.approx(26)
+    largest = min(26, 8 * 10 / 3.4)  # letters of the style, as large as the line allows
+    assert max(text.get_fontsize() for text in ax.texts) == pytest.approx(largest)
     ours = figure_of(OUR_LOOK).get_size_inches()
     assert figure.get_size_inches() == pytest.approx(ours * 10 / 3.4)  # made for this width
     narrow = figure_of(look_of(WITH_FIGSIZE, None, COLUMN_IN))
     assert narrow.get_size_inches()[0] == COLUMN_IN
+
+
+@pytest.mark.parametrize("width", [None, COLUMN_IN, 7.0])
+@pytest.mark.parametrize("style", [None, "CMS", "ATLAS", "LHCb2", "ALICE", "ggplot", "classic"])
+def test_letters_of_a_style_stay_inside_the_figure_and_apart(style, width):
+    """Those of the experiments are made for 10 inches: as they are they fill half a column."""
+    look = look_of(style, None, width)
+    kinds = (("bce", "best_cut"), ("bce_equal", "best_cut"), ("punzi", "best_cut"))
+    curves = [curve(*kind) for kind in (*kinds, ("punzi", "single_cut"), ("xgboost", "best_cut"))]
+    with dressed(look):
+        figure = cuts_by_mass(curves, label=LABEL)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    (ax,) = figure.axes
+    frame = ax.get_window_extent(renderer)
+    assert frame.width > 0.7 * figure.bbox.width
+    legend = ax.get_legend().get_window_extent(renderer)
+    assert frame.x0 <= legend.x0 < legend.x1 <= frame.x1
+    above = sorted(
+        (t.get_window_extent(renderer) for t in ax.texts if t.get_text()), key=lambda box: box.x0
+    )
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(above))
+    assert above[-1].x1 <= figure.bbox.x1
+
+
+def test_lengths_of_a_style_are_reduced_like_its_page():
+    wide, narrow = (look_of(WITH_FIGSIZE | {"lines.markersize": "6"}, None, w) for w in (None, 3.4))
+    for name in ("font.size", "axes.linewidth", "lines.markersize"):
+        assert narrow.parameters[name] == pytest.approx(0.34 * wide.parameters[name])
+    marks = [
+        max(line.get_markersize() for line in figure_of(look).axes[0].lines)
+        for look in (wide, narrow)
+    ]
+    assert marks[1] == pytest.approx(0.34 * marks[0])
 
 
 def test_height_grows_with_the_root_of_the_width():
