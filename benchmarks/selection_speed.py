@@ -5,8 +5,8 @@
 Makes a file of float32, zstd, 28 branches in a temporary folder. Limit: uproot reads and
 decompresses the eight momenta and does nothing else, in the same run; beside it the 18 branches
 that a whole selection reads, with one thread and with two. Then our chain: `features` reads and
-computes, `full` also cuts, fills all histograms and writes the skim. Ratios of the latter to reading
-its branches are given of the clock and of the processor: a busy machine spoils the former.
+computes, `full` also cuts, fills all histograms and writes the skim. The ratios of the latter to
+reading its branches are of the clock and of the processor: a busy machine spoils the former.
 Where ROOT can be imported, RDataFrame computes the same features in compiled C++.
 `--memory` selects 50 M events (the file under ten names) and prints the peak memory instead.
 """
