@@ -7,7 +7,8 @@ another UUID, so that no event and no file stands twice and nothing is accepted 
 selection would refuse. Every measurement runs in a process of its own, with a few and with all
 files: the difference is the cost per file, the rest the start. Limits, in the same run: uproot
 opens every file and reads the same branches; and the bytes of the files are read, nothing else.
-From 2000 files on `check` runs in processes whose time is not seen here: use --workers 1 there.
+From 2000 files on `check` runs in processes, from 500 on `select`: their time and memory are not
+seen here. Use --workers 1 for the processor time, and the clock for two.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from selection_speed import CHUNK, CONFIG, full, write_file
+from selection_speed import CHUNK, CONFIG, full, only_errors, write_file
 from training_speed import FORMULA, fresh, synthetic_events, warm_up
 
 from analysis.config.configuration import parse
@@ -129,6 +129,7 @@ def main() -> None:
     parser.add_argument("--cluster", type=int, metavar="N")
     parser.add_argument("--one", nargs=3, metavar=("WHAT", "N", "FOLDER"), help="used by itself")
     options = parser.parse_args()
+    only_errors()
     if options.one:
         what, n, name = options.one
         spent = timed(what, int(n), Path(name))

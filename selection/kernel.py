@@ -14,7 +14,9 @@ Other sets of cuts (regions), further numbers and flags (conditions, a bit each)
 same pass: they share every line with the search, and the columns are read once.
 
 Every column is an argument of its own: only then LLVM sees that they do not overlap and computes
-several events at once. No fastmath: an event's bits must not depend on its place in a chunk.
+several events at once. It looks at no more than about twenty arrays of one loop, so that regions,
+numbers and flags have loops of their own, each with the lines that it needs. No fastmath: an
+event's bits must not depend on its place in a chunk.
 The same lines run over whole arrays by numpy where a few rows are wanted (`values_of`): no
 compilation, and the same numbers.
 """
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -139,17 +142,14 @@ def kernel_source(search: Search, *, event_beams: bool, further: Further = NOTHI
         in_loop += [f"b_{x} = B_{x}[i]" for x in "xyze"]
         in_loop += code.fixed
     in_loop += code.lines
-    values = zip((*stored, *others), (*code.stored, *code.numbers), strict=True)
-    in_loop += [f"{name}[i] = {value}" for name, value in values]
-    finite = " + ".join(f"{name}[i]" for name in stored)
-    for name, cuts in zip(codes, code.cuts, strict=True):
-        in_loop += [f"found = {FIRST_CUT + len(cuts)}"]
-        for k in reversed(range(len(cuts))):
-            in_loop.append(f"found = found if {cuts[k]} else {FIRST_CUT + k}")
-        in_loop.append(f"{name}[i] = found if isfinite({finite}) else {INVALID}")
+    of_search, *of_regions = (
+        _code_lines(name, cuts, stored) for name, cuts in zip(codes, code.cuts, strict=True)
+    )
+    loops = [[*_assigned(stored, code.stored), *of_search], *of_regions]
+    loops += [_assigned(others, code.numbers)] if others else []
     if code.flags:
         bits = " | ".join(f"({1 << k} if {text} else 0)" for k, text in enumerate(code.flags))
-        in_loop.append(f"flags[i] = {bits}")
+        loops.append([f"flags[i] = {bits}"])
     given = [f"{k} = given[{i}]" for i, k in enumerate(_given_names(further.given).values())]
     if event_beams:
         before = ["B_x, B_y, B_z, B_e = beam"]
@@ -161,10 +161,39 @@ def kernel_source(search: Search, *, event_beams: bool, further: Further = NOTHI
         f"def kernel({', '.join(['n', *columns, 'beam', 'electron', *outputs])}):",
         "    e_x, e_y, e_z = electron[0], electron[1], electron[2]",
         *(f"    {line}" for line in (*given, *before)),
-        "    for i in range(n):",
-        *(f"        {line}" for line in in_loop),
     ]
+    for loop in loops:
+        used = (*_used(in_loop, loop), *loop)
+        lines += ["    for i in range(n):", *(f"        {line}" for line in used)]
     return _COMPILED_HEAD + "\n".join(lines) + "\n"
+
+
+def _assigned(names: Sequence[str], values: Sequence[str]) -> list[str]:
+    return [f"{name}[i] = {value}" for name, value in zip(names, values, strict=True)]
+
+
+def _code_lines(code: str, cuts: Sequence[str], stored: Sequence[str]) -> list[str]:
+    """The code of an event by some cuts, from what is stored of it."""
+    lines = [f"found = {FIRST_CUT + len(cuts)}"]
+    last_first = reversed(range(len(cuts)))
+    lines += [f"found = found if {cuts[k]} else {FIRST_CUT + k}" for k in last_first]
+    finite = " + ".join(f"{name}[i]" for name in stored)
+    return [*lines, f"{code}[i] = found if isfinite({finite}) else {INVALID}"]
+
+
+def _used(lines: Sequence[str], by: Sequence[str]) -> list[str]:
+    """Those of the lines `name = value` that others need, directly or through each other."""
+    names = {name for line in by for name in _NAME.findall(line)}
+    found = []
+    for line in reversed(lines):
+        name, _, value = line.partition(" = ")
+        if name in names:
+            names.update(_NAME.findall(value))
+            found.append(line)
+    return found[::-1]
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def cache_folder() -> Path:

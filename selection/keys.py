@@ -67,7 +67,7 @@ def identities_of(
 ) -> npt.NDArray[np.uint32]:
     """Those of some rows: `event_identities` of all, at these places."""
     present = {name: columns[name].take(rows) for name in EVENT_COLUMNS if name in columns}
-    if "event" not in columns:
+    if "event" not in present:
         present = {"event": start + rows}
     return event_identities(present, len(rows))
 

@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
@@ -94,10 +94,21 @@ def inspect_all(
     names, files, wants, looks = zip(*tasks, strict=True) if tasks else ((), (), (), ())
     with _pool(len(tasks), workers) as pool:
         found = pool.map(inspect_file, files, wants, looks, chunksize=16)
+        alike: dict[object, FileReport] = {}
         for name, report in zip(names, found, strict=True):
-            reports[name].append(report)
+            reports[name].append(_sharing(report, alike))
             step()
     return reports
+
+
+def _sharing(report: FileReport, alike: dict[object, FileReport]) -> FileReport:
+    """The report with the branches and the empty look of one before that has the same."""
+    first = alike.setdefault((tuple(report.branches.items()), report.tree), report)
+    report = replace(report, tree=first.tree, branches=first.branches)
+    if report.look.rows:
+        return report
+    unseen = alike.setdefault(None, report)
+    return replace(report, look=unseen.look, axis=unseen.axis)
 
 
 def _pool(n_files: int, workers: int) -> Executor:

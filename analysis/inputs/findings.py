@@ -223,7 +223,10 @@ def same_event_findings(
 ) -> Iterator[Finding]:
     """Data set -> 64 bits of the content of each event; the same event in two data sets."""
     names = list(contents)
-    everything = np.sort(np.concatenate([*contents.values(), np.empty(0, np.uint64)]))
+    if len(names) < 2:
+        return
+    everything = np.concatenate([*contents.values(), np.empty(0, np.uint64)])
+    everything.sort()
     twice = np.unique(everything[1:][everything[1:] == everything[:-1]])
     del everything
     rows = [np.flatnonzero(np.isin(contents[name], twice)) for name in names] if twice.size else []

@@ -228,7 +228,8 @@ def _branch(o: _Objects, classname: str) -> tuple[str, Branch | None]:
         return name, None
     sizes, rows, places = (o.numbers(n_most, form) for form in (">i4", ">i8", ">i8"))
     first = rows[: n_baskets + 1].astype(np.int64)
-    if first[0] or first[-1] != n_entries or (np.diff(first) <= 0).any():
+    rising = len(first) < 3 or (np.diff(first) > 0).all()
+    if first[0] or first[-1] != n_entries or not rising:
         return name, None
     return name, Branch(kind, n_entries, first, places[:n_baskets], sizes[:n_baskets])
 

@@ -1,7 +1,7 @@
 """Nothing is lost and nothing is counted twice without a word.
 
 planned rows = selected or rejected rows + lost rows        lost rows: named, refused or corrected
-no event twice in one data set                              by the key of the event
+rows of a control region in the search region: none, unless they are wanted
 """
 
 from __future__ import annotations
@@ -10,17 +10,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from analysis.inputs.check import wanted_branches
 from analysis.inputs.file_report import inspect_file
-from analysis.run.folder import RunFolder
 from analysis.select.chunks import Chunk
 from analysis.select.gathered import Totals
 from analysis.select.process import SelectionError
-from analysis.select.skim import read_shard
-from selection.keys import row_keys
-from selection.ntuple import KEY_COLUMNS
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -93,38 +87,5 @@ def refuse_overlap(config: Configuration, totals: Totals) -> None:
             "a control region overlaps the search region, whose data are blind:\n"
             + "\n".join(problems)
             + "\nChange its cuts so that no event passes both, or say `overlap: allow` there"
-        )
-        raise SelectionError(msg)
-
-
-def refuse_duplicates(
-    run: RunFolder, datasets: Sequence[Dataset], chunks: Sequence[Chunk], region: str
-) -> None:
-    """The same event twice in one data set is an error, with the first of them."""
-    for ds in datasets:
-        if ds.duplicates_allowed:
-            continue
-        shards = [run.path / chunk.shards[region] for chunk in chunks if chunk.dataset == ds.name]
-        keys = [
-            row_keys(t["key"].to_numpy(), t["candidate"].to_numpy())
-            for t in (read_shard(shard, ["key", "candidate"]) for shard in shards)
-        ]
-        together = np.sort(np.concatenate(keys)) if keys else np.empty(0, np.uint64)
-        repeats = np.unique(together[1:][together[1:] == together[:-1]])
-        if not repeats.size:
-            continue
-        rows = [
-            np.stack([t[name].to_numpy() for name in KEY_COLUMNS], axis=1)[
-                np.isin(row_keys(t["key"].to_numpy(), t["candidate"].to_numpy()), repeats)
-            ]
-            for t in (read_shard(shard, ["key", *KEY_COLUMNS]) for shard in shards)
-        ]
-        events, times = np.unique(np.concatenate(rows), axis=0, return_counts=True)
-        if not (times > 1).any():
-            continue  # different events whose hashes agree by chance
-        first = [dict(zip(KEY_COLUMNS, map(int, e), strict=True)) for e in events[times > 1][:3]]
-        msg = (
-            f"{ds.name}: {int((times - 1).sum())} events stand in the selection more than once, "
-            f"first {first}; remove the repeated files or set `duplicates: allow` for this sample"
         )
         raise SelectionError(msg)

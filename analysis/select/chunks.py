@@ -86,7 +86,7 @@ def plan_chunks(
                         start=start,
                         stop=stop,
                         shards=shards,
-                        branches=dict(report.branches),
+                        branches=report.branches,
                         file_number=index,
                         missing=missing,
                         beams=beams,

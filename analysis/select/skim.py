@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ LAST = [
 OF_CUT = "cut:"  # no name of a feature has a colon
 
 
-def shard_schema(features: Sequence[str], cuts: Sequence[str] = ()) -> pa.Schema:
+@lru_cache(maxsize=32)
+def shard_schema(features: tuple[str, ...], cuts: tuple[str, ...] = ()) -> pa.Schema:
     """cuts: names of the cuts whose variables are stored."""
     looked_at = [f"{OF_CUT}{name}" for name in cuts]
     single = [[(name, pa.float32()) for name in names] for names in (features, looked_at)]
@@ -72,30 +74,30 @@ def write_shard(
     path: Path,
     columns: Mapping[str, npt.NDArray[np.generic]],
     schema: pa.Schema,
-    counts: Mapping[str, Any],
+    counts: object,
 ) -> None:
-    """The shard is there, complete, or it is not there; `counts` of its chunk as plain values."""
-    schema = schema.with_metadata({COUNTS: json.dumps(counts)})
+    """The shard is there, complete, or it is not there; `counts` of its chunk, of dataclasses."""
+    schema = schema.with_metadata({COUNTS: json.dumps(counts, default=vars)})
     table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
-    with replacing(path) as temporary:
-        # floats of a continuous spectrum do not repeat: dictionaries and byte compression cost
-        # more time than the bytes they save; nobody asks for statistics, a fifth of the time
-        pq.write_table(
-            table, temporary, compression="lz4", use_dictionary=False, write_statistics=False
-        )
+    # floats of a continuous spectrum do not repeat: dictionaries and byte compression cost more
+    # time than the bytes they save; nobody asks for statistics; a path is looked up in many
+    # file systems
+    with replacing(path) as temporary, pa.OSFile(str(temporary), "wb") as file:
+        pq.write_table(table, file, compression="lz4", use_dictionary=False, write_statistics=False)
 
 
 def read_shard(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         # no memory map: a file cut short by the disk would end the process with SIGBUS; one thread:
         # a third of the processor time of `read_table` for a small shard, half for a large one
-        with pq.ParquetFile(path, memory_map=False) as file:
+        with pa.OSFile(str(path), "rb") as source, pq.ParquetFile(source) as file:
             table = file.read(columns=columns, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         msg = f"the skim file {path} cannot be read ({error}); delete it and run select again"
         raise SkimError(msg) from None
-    wanted = shard_schema(stored_features(table), stored_cuts(table))
-    if columns is None and not table.schema.equals(wanted):
+    if columns is None and not table.schema.equals(
+        shard_schema(stored_features(table), stored_cuts(table))
+    ):
         msg = (
             f"the skim file {path} has other columns than expected; delete it and run select again"
         )

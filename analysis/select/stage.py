@@ -24,10 +24,10 @@ from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.accounting import (
     lost_chunks,
     lost_shares,
-    refuse_duplicates,
     refuse_overlap,
 )
 from analysis.select.chunks import Chunk, plan_chunks
+from analysis.select.duplicates import refuse_duplicates
 from analysis.select.events import ChunkCounts
 from analysis.select.gathered import Result, Totals
 from analysis.select.histogram_sums import as_histograms, no_sums
@@ -107,12 +107,13 @@ def _write_regions(
     """What was counted in the search region, by data set, and the files of all regions."""
     files = []
     for region, search in {PRESELECTION: config.definition, **config.region_searches}.items():
-        refuse_duplicates(run, datasets, chunks, region)
+        of_region = {ds: found for (name, ds), found in totals.items() if name == region}
+        n_rows = {ds: counts.flow.raw[-1] for ds, (_, counts) in of_region.items()}
+        refuse_duplicates(run, datasets, chunks, region, n_rows=n_rows)
         folder = run if region == PRESELECTION else run.region(region)
         shards: dict[str, list[Path]] = {}
         for chunk in chunks:
             shards.setdefault(chunk.dataset, []).append(run.path / chunk.shards[region])
-        of_region = {ds: found for (name, ds), found in totals.items() if name == region}
         _write_results(folder, search, datasets, (shards, of_region), lost)
         files += [folder.skim_index, folder.cutflow, folder.histograms, folder.histograms_root]
     return {ds: counts for (r, ds), (_, counts) in totals.items() if r == PRESELECTION}, files

@@ -16,6 +16,7 @@ from selection import kernel
 from selection.beams import SUPERKEKB
 from selection.definition import search_from
 from selection.kernel import Further, event_quantities, kernel_source, values_of
+from selection.ntuple import BEAM_COLUMNS
 from selection.recoil import momenta, to_cm
 from tests.dimuon import SEARCH, with_cuts
 
@@ -413,7 +414,8 @@ def test_a_search_can_be_sent_to_another_process():
     assert sent == SEARCH
 
 
-def test_regions_and_further_numbers_of_one_pass_are_those_of_their_own():
+@pytest.mark.parametrize("told", [(), ("ecms",), BEAM_COLUMNS], ids=len)
+def test_regions_and_further_numbers_of_one_pass_are_those_of_their_own(told):
     """Another set of cuts beside the search fails where it fails alone, and changes nothing."""
     rng = np.random.default_rng(3)
     columns = {c: rng.normal(0, 2, N) for c in SEARCH.columns}
@@ -421,6 +423,8 @@ def test_regions_and_further_numbers_of_one_pass_are_those_of_their_own():
     columns["extra_energy"] = rng.uniform(0, 1, N)
     columns["mu_plus_id"] = columns["mu_minus_id"] = np.ones(N)
     columns["t0"] = rng.normal(0, 2, N)
+    values = SUPERKEKB.total if len(told) == 4 else [SUPERKEKB.sqrt_s_gev]
+    columns |= {c: v + rng.normal(0, 0.01, N) for c, v in zip(told, values, strict=False)}
     regions = with_cuts(extra_energy="extra_energy > 0.4"), with_cuts(pt_mumu="abs(t0) < 1")
     texts = ("recoil.costheta", "t0 + pt_mumu")
     alone = event_quantities(SEARCH, columns, SUPERKEKB)
