@@ -80,9 +80,9 @@ def _smeared(rng: np.random.Generator, x: float, y: float, z: float, m: float): 
     relative = scale * hypot(0.0013 * pt, 0.0019 / beta)
     angle = scale * 1e-3 * sqrt(1 + (0.6 / p) ** 2)
     # a curvature of the wrong sign would be a track of the other charge: it is 500 sigma away
-    pt *= max(1 + relative * rng.normal(), 0.01)
-    theta = atan2(hypot(x, y), z) + angle * rng.normal()
-    phi = atan2(y, x) + angle * rng.normal()
+    pt *= max(1 + relative * rng.standard_normal(), 0.01)
+    theta = atan2(hypot(x, y), z) + angle * rng.standard_normal()
+    phi = atan2(y, x) + angle * rng.standard_normal()
     a, b, c = pt * np.cos(phi), pt * sin(phi), pt / tan(theta)
     return a, b, c, sqrt(a * a + b * b + c * c + MUON_MASS_GEV**2)
 

@@ -30,7 +30,7 @@ from simulation.spinors import FINITE, Spinor, Vector, current, slash, slash_plu
 from simulation.vacuum_polarisation import running
 
 # places of a chain of spinors, and of the currents: none, a with polarisation 0 or 1, b, a and b
-A, B, AB, PLACES = 1, 3, 5, 9
+NONE, A, B, AB, PLACES = np.int64(0), 1, 3, 5, 9  # for a plain 0 numba would compile once more
 
 
 @inner(fastmath=FINITE)
@@ -110,17 +110,17 @@ def _add(out, place, left, i, right, j):  # type: ignore[no-untyped-def]
 def _currents(left, right, out):  # type: ignore[no-untyped-def]
     """J0, Ja, Jb, Jab of a line into out (PLACES, 4)."""
     out[:] = 0
-    _add(out, 0, left, 0, right, 0)
+    _add(out, NONE, left, NONE, right, NONE)
     for i in range(2):
         for place in (A + i, B + i):
-            _add(out, place, left, 0, right, place)
-            _add(out, place, left, place, right, 0)
+            _add(out, place, left, NONE, right, place)
+            _add(out, place, left, place, right, NONE)
         for j in range(2):
             place = AB + 2 * i + j
-            _add(out, place, left, 0, right, place)
+            _add(out, place, left, NONE, right, place)
             _add(out, place, left, A + i, right, B + j)
             _add(out, place, left, B + j, right, A + i)
-            _add(out, place, left, place, right, 0)
+            _add(out, place, left, place, right, NONE)
 
 
 @inner(fastmath=FINITE)
@@ -181,10 +181,10 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> 
                 for b in range(2):
                     both = AB + 2 * a + b
                     amplitude = (
-                        f0 * _contract(j, both, muons, 0)
+                        f0 * _contract(j, both, muons, NONE)
                         + fb * _contract(j, A + a, muons, B + b)
                         + fa * _contract(j, B + b, muons, A + a)
-                        + f * _contract(j, 0, muons, both)
+                        + f * _contract(j, NONE, muons, both)
                     )
                     total += amplitude.real**2 + amplitude.imag**2
     return 2 * total

@@ -100,9 +100,8 @@ def point(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FINITE)
 def _fill(  # type: ignore[no-untyped-def]
-    rng: np.random.Generator, sqrt_s: FloatArray, mass: float, isr: bool, fsr: bool, out: FloatArray
+    rng: np.random.Generator, sqrt_s: FloatArray, mass: float, isr: bool, fsr: bool, out, weight
 ):
-    weight = np.zeros(len(sqrt_s))
     for i in range(len(sqrt_s)):
         s = sqrt_s[i] ** 2
         z, h = radiated_share(rng, s, 1 - (2 * MUON_MASS_GEV + mass) ** 2 / s, isr)
@@ -118,7 +117,6 @@ def _fill(  # type: ignore[no-untyped-def]
         put(out[i, 0], boost(k2, velocity))
         put(out[i, 1], boost(k1, velocity))
         put(out[i, 2], gamma)
-    return weight
 
 
 @dataclass(frozen=True)
@@ -133,6 +131,6 @@ def signal_draws(
     rng: np.random.Generator, *, mass_gev: float, sqrt_s_gev: FloatArray, isr: bool, fsr: bool
 ) -> SignalEvents:
     """One weighted draw per entry of sqrt_s_gev; the mean weight is sigma at g' = 0.1."""
-    momenta = np.zeros((len(sqrt_s_gev), 4, 4))
-    weight = _fill(rng, sqrt_s_gev, mass_gev, isr, fsr, momenta)
+    momenta, weight = np.zeros((len(sqrt_s_gev), 4, 4)), np.zeros(len(sqrt_s_gev))
+    _fill(rng, sqrt_s_gev, mass_gev, isr, fsr, momenta, weight)
     return SignalEvents(momenta, weight)
