@@ -181,9 +181,9 @@ def show_limits(run: RunFolder) -> None:
 def show_cutflow(run: RunFolder, config: Configuration) -> None:
     from analysis.select.cutflow_table import print_cutflow
 
-    print_cutflow(run, config.luminosity_inv_fb)
+    print_cutflow(run, config)
     for name in config.regions:
-        print_cutflow(run.region(name), config.luminosity_inv_fb, region=name)
+        print_cutflow(run.region(name), config, region=name)
 
 
 def show_comparison(run: RunFolder, failed: dict[int, list[str]], *, events: str) -> None:

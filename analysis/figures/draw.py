@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WITHOUT_EVENTS = ("network",)
-EXPECTED = 20  # figures, for the progress bar
+EXPECTED = 20  # figures without data, for the progress bar
 
 
 class FigureError(UserError):
@@ -76,7 +76,7 @@ def draw_figures(
     saved: list[Future[tuple[Path, ...]]] = []
     look = look_of(plots.style, plots.font, plots.width_in)
     files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
-    with _pool(workers) as pool, progress("plot", EXPECTED) as advance, dressed(look):
+    with _pool(workers) as pool, progress("plot", about_so_many(results)) as advance, dressed(look):
         for drawing in all_drawings(results):
             finished(drawing, warning, dpi=plots.dpi)
             work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
@@ -98,6 +98,13 @@ def draw_figures(
     run.finish("plot", stamp, [*written, run.figure_list, *tables])
     log.info("plot: %d figures in %s", len(listed), run.plots)
     return _pictures(run)
+
+
+def about_so_many(results: RunResults) -> int:
+    """Figures to come: with data one for every quantity of every region."""
+    search, regions = results.search, results.config.regions
+    quantities = 2 + len(search.features) + len(search.cut_variables)
+    return EXPECTED + (results.data is not None) * quantities * (1 + len(regions))
 
 
 def draw_some(

@@ -204,6 +204,13 @@ def test_labels_head_the_columns_of_the_cutflow_in_the_report(evaluated):
     assert all(f"<th>{name}</th>" in plain for name in ("signal/1", "background", "recorded"))
 
 
+def test_the_rate_of_data_is_that_of_their_own_luminosity(evaluated):
+    run, config, _, _ = evaluated
+    n = json.loads(run.cutflow.read_text())["recorded"]["raw"][-1]
+    html = cutflow_table(run, luminosity_inv_fb=50.0, samples=config.samples)
+    assert f"<li>recorded: {n} events of 25 /fb, {n / 25:.4g} per 1/fb</li>" in html
+
+
 def test_numbers_of_the_reach_are_those_of_the_evaluation(evaluated, drawn):
     run = evaluated[0]
     ensembles = json.loads((run.figures_of_merit).read_text())["ensembles"]
