@@ -112,15 +112,15 @@ def run_figures(
     from analysis.terminal.compiling import compiling_said
 
     with _opened(config_path, name, changes) as inputs, compiling_said():
+        from analysis.figures.draw import draw_some, refuse_unknown
+
         run, config, _ = inputs
+        refuse_unknown(names, config)
         left: dict[str, Any] = {}
         for stage, found in chain(inputs, execution):
             left[stage] = found
             if stage == "limit":
                 break
-
-        from analysis.figures.draw import draw_some
-
         for path in draw_some(run, config, left["windows"], names):
             console.stdout.print(f"figure: {path}", soft_wrap=True, markup=False)
 

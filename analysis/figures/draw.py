@@ -42,12 +42,18 @@ from models.results import to_json
 from plots.look import dressed, look_of
 from plots.style import in_style, plain_numbers, save
 from selection.errors import UserError
+from selection.preselection import PRESELECTION
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
 
 log = logging.getLogger(__name__)
 
+FIXED = (
+    *("limit_cross_section", "limit_coupling", "p_values", "sigma_min", "figure_of_merit"),
+    *("efficiency_background", "cuts", "loss", "batch_size", "decision_surface", "network"),
+    *("widths", "features"),
+)
 WITHOUT_EVENTS = ("network",)
 EXPECTED = 20  # figures without data, for the progress bar
 
@@ -149,6 +155,21 @@ def named_drawings(results: RunResults, names: Sequence[str]) -> dict[str, Drawi
     hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(seen)}"
     msg = f"this run has no figure {missing!r} ({hint})"
     raise FigureError(msg)
+
+
+def refuse_unknown(names: Sequence[str], config: Configuration) -> None:
+    """Names that no run of this configuration can have, before hours are spent on it."""
+    axis = config.definition.axis
+    spectra = [f"{q}{s}" for q in (axis.name, axis.mass_name) for s in ("", "_before", "_after")]
+    regions = [f"data_{region}_" for region in (PRESELECTION, *config.regions)]
+    families = (*regions, "score_map_", "peak_fit_")
+    for name in names:
+        if name not in (*FIXED, *spectra) and not name.startswith(families):
+            near = difflib.get_close_matches(name, [*FIXED, *spectra], n=3, cutoff=0.4)
+            several = ", ".join(f"{family}…" for family in families)
+            hint = f"nearest: {', '.join(near)}; " if near else f"there are {', '.join(FIXED)}; "
+            msg = f"there is no figure {name!r} ({hint}others begin with {several})"
+            raise FigureError(msg)
 
 
 def finished(drawing: Drawing, warning: str, *, dpi: int) -> None:
