@@ -104,6 +104,11 @@ def init(
     """Write a first datasets.yaml for your own ntuples, columns proposed by their names."""
     from analysis.start.command import write_demo, write_first
 
+    if demo and files:
+        msg = (
+            "--demo writes the configuration of the demo and looks into no files: give one of both"
+        )
+        raise typer.BadParameter(msg)
     if demo:
         console.stdout.print(f"wrote {write_demo(folder)}", soft_wrap=True, markup=False)
     else:

@@ -112,15 +112,15 @@ def run_figures(
     from analysis.terminal.compiling import compiling_said
 
     with _opened(config_path, name, changes) as inputs, compiling_said():
+        from analysis.figures.draw import draw_some, refuse_unknown
+
         run, config, _ = inputs
+        refuse_unknown(names, config)
         left: dict[str, Any] = {}
         for stage, found in chain(inputs, execution):
             left[stage] = found
             if stage == "limit":
                 break
-
-        from analysis.figures.draw import draw_some
-
         for path in draw_some(run, config, left["windows"], names):
             console.stdout.print(f"figure: {path}", soft_wrap=True, markup=False)
 
@@ -181,9 +181,9 @@ def show_limits(run: RunFolder) -> None:
 def show_cutflow(run: RunFolder, config: Configuration) -> None:
     from analysis.select.cutflow_table import print_cutflow
 
-    print_cutflow(run, config.luminosity_inv_fb)
+    print_cutflow(run, config)
     for name in config.regions:
-        print_cutflow(run.region(name), config.luminosity_inv_fb, region=name)
+        print_cutflow(run.region(name), config, region=name)
 
 
 def show_comparison(run: RunFolder, failed: dict[int, list[str]], *, events: str) -> None:

@@ -86,7 +86,7 @@ def explain(root: yaml.Node | None, problem: Any, schema: dict[str, Any]) -> tup
     """One pydantic problem as (line, text)."""
     loc: Place = problem["loc"]
     # pydantic's tag for the form of a value is no key of the file
-    tagged = ("masses_gev", "n_generated")
+    tagged = ("masses_gev", "n_generated", "width", "style")
     path: Place = tuple(p for before, p in pairwise(("", *loc)) if before not in tagged)
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         text = unknown_name(str(path[-1]), _valid_names(schema, path[:-1]))

@@ -29,11 +29,12 @@ def agreement_text(found: Agreement) -> str:
     """One sentence for a caption."""
     if found.ndf == 0:
         return "Too few events are expected for a χ²."
-    return (
+    text = (
         f"χ²/ndf = {found.chi2:.1f}/{found.ndf}, p = {found.p_value:.2g}, statistics of the "
         f"simulation included; largest deviation {found.pull:+.1f}σ from {found.low:.4g} to "
         f"{found.high:.4g}: {found.n_data:.0f} events, {found.n_expected:.1f} expected."
     )
+    return text.replace("-", "−")
 
 
 def write_agreement(run: RunFolder, drawings: Sequence[Mapping[str, Any]]) -> list[Path]:

@@ -30,6 +30,18 @@ from selection.table import FloatArray
 
 BINS = 40  # of a number without bins of its own
 TYPICAL = 20.0  # events expected in a filled bin, below which bins are joined
+SYMBOLS = {  # component of a particle -> symbol, unit
+    "costheta": (r"\cos\,\theta", ""),
+    "theta": (r"\theta", "rad"),
+    "phi": (r"\phi", "rad"),
+    "eta": (r"\eta", ""),
+    "pt": ("p_T", "GeV/c"),
+    "p": ("p", "GeV/c"),
+    "pz": ("p_z", "GeV/c"),
+    "E": ("E", "GeV"),
+    "mass": ("m", "GeV/c^2"),
+    "mass2": ("m^2", "GeV^2/c^4"),
+}
 Columns = Mapping[str, FloatArray]
 
 
@@ -88,11 +100,11 @@ def control(m: RunResults) -> Iterator[Drawing]:
 def _drawing(m: RunResults, events: RegionEvents, name: str, axis: hist.axis.Regular) -> Drawing:
     stack, data = events.stack(axis), events.filled(axis, events.data)
     found = compared(data, stack)
-    words = name.removeprefix(OF_CUT).replace("_", " ")
+    words = f"Variable of the cut {name.removeprefix(OF_CUT)}" if name.startswith(OF_CUT) else name
     where = "the search region" if events.name == PRESELECTION else f"the region {events.name}"
     return Drawing(
         f"data_{events.name}_{name.replace(':', '_')}",
-        f"{words[:1].upper()}{words[1:]} in {where}, with data",
+        f"{words} in {where}, with data",
         f"Events of {where} after the preselection; simulation is scaled to the "
         f"{m.shown_luminosity_inv_fb:g} fb⁻¹ of the data. {agreement_text(found)}",
         data_over_simulation(
@@ -154,10 +166,14 @@ def _cut_quantities(search: Search) -> list[Quantity]:
     found = []
     for name, text in search.cut_variables.items():
         meaning = search.columns_meaning.get(text)
-        words = drawable(text.replace("_", " ") if meaning else text)
-        found.append(
-            Quantity(f"{OF_CUT}{name}", text, words, meaning.unit if meaning else "", None)
-        )
+        particle, _, component = text.partition(".")
+        words, unit = drawable(text), ""
+        if meaning:
+            words, unit = drawable(text.replace("_", " ")), meaning.unit
+        elif particle.isidentifier() and component in SYMBOLS:
+            symbol, unit = SYMBOLS[component]
+            words = f"${symbol}$({drawable(particle.replace('_', ' '))})"
+        found.append(Quantity(f"{OF_CUT}{name}", text, words, unit, None))
     return found
 
 

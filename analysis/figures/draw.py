@@ -42,14 +42,20 @@ from models.results import to_json
 from plots.look import dressed, look_of
 from plots.style import in_style, plain_numbers, save
 from selection.errors import UserError
+from selection.preselection import PRESELECTION
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
 
 log = logging.getLogger(__name__)
 
+FIXED = (
+    *("limit_cross_section", "limit_coupling", "p_values", "sigma_min", "figure_of_merit"),
+    *("efficiency_background", "cuts", "loss", "batch_size", "decision_surface", "network"),
+    *("widths", "features"),
+)
 WITHOUT_EVENTS = ("network",)
-EXPECTED = 20  # figures, for the progress bar
+EXPECTED = 20  # figures without data, for the progress bar
 
 
 class FigureError(UserError):
@@ -76,7 +82,7 @@ def draw_figures(
     saved: list[Future[tuple[Path, ...]]] = []
     look = look_of(plots.style, plots.font, plots.width_in)
     files: dict[str, Any] = {"formats": plots.formats, "dpi": plots.dpi, "look": look}
-    with _pool(workers) as pool, progress("plot", EXPECTED) as advance, dressed(look):
+    with _pool(workers) as pool, progress("plot", about_so_many(results)) as advance, dressed(look):
         for drawing in all_drawings(results):
             finished(drawing, warning, dpi=plots.dpi)
             work = (drawing.figure, run.plots / drawing.stem, drawing.numbers)
@@ -98,6 +104,13 @@ def draw_figures(
     run.finish("plot", stamp, [*written, run.figure_list, *tables])
     log.info("plot: %d figures in %s", len(listed), run.plots)
     return _pictures(run)
+
+
+def about_so_many(results: RunResults) -> int:
+    """Figures to come: with data one for every quantity of every region."""
+    search, regions = results.search, results.config.regions
+    quantities = 2 + len(search.features) + len(search.cut_variables)
+    return EXPECTED + (results.data is not None) * quantities * (1 + len(regions))
 
 
 def draw_some(
@@ -142,6 +155,21 @@ def named_drawings(results: RunResults, names: Sequence[str]) -> dict[str, Drawi
     hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(seen)}"
     msg = f"this run has no figure {missing!r} ({hint})"
     raise FigureError(msg)
+
+
+def refuse_unknown(names: Sequence[str], config: Configuration) -> None:
+    """Names that no run of this configuration can have, before hours are spent on it."""
+    axis = config.definition.axis
+    spectra = [f"{q}{s}" for q in (axis.name, axis.mass_name) for s in ("", "_before", "_after")]
+    regions = [f"data_{region}_" for region in (PRESELECTION, *config.regions)]
+    families = (*regions, "score_map_", "peak_fit_")
+    for name in names:
+        if name not in (*FIXED, *spectra) and not name.startswith(families):
+            near = difflib.get_close_matches(name, [*FIXED, *spectra], n=3, cutoff=0.4)
+            several = ", ".join(f"{family}…" for family in families)
+            hint = f"nearest: {', '.join(near)}; " if near else f"there are {', '.join(FIXED)}; "
+            msg = f"there is no figure {name!r} ({hint}others begin with {several})"
+            raise FigureError(msg)
 
 
 def finished(drawing: Drawing, warning: str, *, dpi: int) -> None:

@@ -63,7 +63,7 @@ def inspect_file(file: str, wanted: Wanted, look: Look | None = None) -> FileRep
     """Look at one file; never raises for a bad file, but reports what is wrong with it."""
     size = 0
     if "://" not in file:
-        problem, size = _header_problem(Path(file), parquet=is_parquet(file))
+        problem, size = header_problem(Path(file), parquet=is_parquet(file))
         if problem:
             return FileReport(file, size_bytes=size, problems=(problem,))
     try:
@@ -75,7 +75,7 @@ def inspect_file(file: str, wanted: Wanted, look: Look | None = None) -> FileRep
         return FileReport(file, size_bytes=size, problems=(text,))
 
 
-def _header_problem(path: Path, *, parquet: bool) -> tuple[str | None, int]:
+def header_problem(path: Path, *, parquet: bool) -> tuple[str | None, int]:
     """Missing, not ROOT or parquet, or shorter than its own header says."""
     try:
         size = path.stat().st_size

@@ -25,7 +25,7 @@ body { margin: 0 auto; max-width: 1100px; padding: 0 16px 48px; color: #1b1f24;
   overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; margin: 24px 0 4px; }
 h2 { font-size: 1.25rem; margin: 40px 0 8px; border-bottom: 1px solid #d5dae0; }
-h3 { font-size: 1rem; margin: 0 0 4px; }
+h3 { font-size: 1rem; margin: 20px 0 4px; }
 nav a { margin-right: 14px; white-space: nowrap; }
 a { color: #0b57a4; }
 .about { color: #57606a; margin: 0 0 12px; }
@@ -42,7 +42,9 @@ th, td { padding: 3px 9px; text-align: right; border-bottom: 1px solid #e4e8ec;
 th { background: #f4f6f8; border-bottom: 2px solid #c8d0d8; vertical-align: bottom;
   white-space: normal; min-width: 4.5em; }
 th:first-child, td:first-child { text-align: left; white-space: normal; }
-.figures { display: grid; gap: 26px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); }
+.named td:first-child { min-width: 11em; }
+figure h3 { margin-top: 0; }
+.figures { display: grid; gap: 26px; margin-top: 20px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); }
 figure { margin: 0; break-inside: avoid; }
 figure.wide { grid-column: 1 / -1; }
 figure img { display: block; width: 100%; height: auto; max-width: 560px; margin: 0 auto; }
@@ -64,9 +66,12 @@ th[aria-sort=descending]::after { content: " ▼"; }
   body { max-width: none; font-size: 10pt; padding: 0; }
   nav { display: none; }
   h2 { break-after: avoid; }
-  .figures { display: block; }
-  figure { margin: 0 0 14pt; }
-  figure img { max-width: 12cm; }
+  .figures { display: block; font-size: 0; }
+  figure { display: inline-block; vertical-align: top; width: 47%; margin: 0 3% 12pt 0; font-size: 9pt; }
+  figure.wide { display: block; width: 100%; }
+  figcaption { font-size: 7.5pt; }
+  figure h3 { font-size: 9pt; }
+  figure.wide img { max-width: 16cm; }
   .scroll { overflow: visible; }
   table { font-size: 7.5pt; }
   th, td { white-space: normal; padding: 1px 4px; }
@@ -113,8 +118,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "\n".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
+    kind = "" if heads[0] else ' class="named"'  # rows have names of several words
     return (
-        f'<div class="scroll"><table><thead><tr>{top}</tr></thead>\n'
+        f'<div class="scroll"><table{kind}><thead><tr>{top}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 

@@ -25,7 +25,7 @@ HEADS = (
 )
 ABOUT = (
     "χ² of data and simulation, statistics of both included, in bins joined until each expects ten "
-    "events from ten effective rows; nothing is fitted. The largest pull is that of one joined bin."
+    "events from ten effective rows; {fitted}. The largest pull is that of one joined bin."
 )
 
 
@@ -38,7 +38,7 @@ def region_sections(run: RunFolder, config: Configuration) -> dict[str, tuple[st
     if rows:
         told = factor_lines(run)
         factors = bullets(told) if told else ""
-        content = factors + _comparison(run, PRESELECTION, rows)
+        content = factors + _comparison(run, config, PRESELECTION, rows)
         found["data"] = ("Data beside simulation", content)
     for name, region in config.regions.items():
         changed = [f"{cut}: {text or 'left out'}" for cut, text in region.cuts.items()]
@@ -49,13 +49,15 @@ def region_sections(run: RunFolder, config: Configuration) -> dict[str, tuple[st
             paragraph("Cuts of the search that are changed here:"),
             bullets(changed),
             flow,
-            _comparison(run, name, rows) if rows else "",
+            _comparison(run, config, name, rows) if rows else "",
         ]
         found[f"region-{name}"] = (f"Region {region.label or name}", "\n".join(parts))
     return found
 
 
-def _comparison(run: RunFolder, region: str, rows: list[dict[str, Any]]) -> str:
+def _comparison(
+    run: RunFolder, config: Configuration, region: str, rows: list[dict[str, Any]]
+) -> str:
     """The table of a region, worst p-value first, and its figures."""
     own = sorted((row for row in rows if row["region"] == region), key=_order)
     drawn = "\n".join(
@@ -63,8 +65,13 @@ def _comparison(run: RunFolder, region: str, rows: list[dict[str, Any]]) -> str:
         for about in load_list(run)
         if about.get("region") == region
     )
+    wanted = config.normalisation
+    fitted = "nothing is fitted"
+    if wanted is not None:
+        here = " (this one, too)" if region in wanted.regions else ""
+        fitted = f"backgrounds have their factors, fitted in {', '.join(wanted.regions)}{here}"
     return (
-        f"{paragraph(ABOUT)}\n{table(HEADS, [_cells(row) for row in own])}\n"
+        f"{paragraph(ABOUT.format(fitted=fitted))}\n{table(HEADS, [_cells(row) for row in own])}\n"
         f'<div class="figures">\n{drawn}\n</div>'
     )
 
@@ -82,9 +89,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['chi2']:.1f}",
         f"{row['ndf']}",
         f"{p:.2g}" if p >= 1e-4 else f"{p:.0e}",
-        f"{row['pull']:+.1f}",
-        f"{row['low']:.4g}",
-        f"{row['high']:.4g}",
+        f"{row['pull']:+.1f}".replace("-", "−"),
+        f"{row['low']:.4g}".replace("-", "−"),
+        f"{row['high']:.4g}".replace("-", "−"),
         f"{row['n_data']:,.0f}",
         f"{row['n_expected']:,.1f}",
     ]

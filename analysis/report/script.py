@@ -76,7 +76,7 @@ function pointed(figure) {
 function value(text) {
   const words = text.trim().replace(/,(?=\d{3})/g, "");
   if (/^[-−]?∞/.test(words)) return words.startsWith("∞") ? Infinity : -Infinity;
-  return parseFloat(words.replace("−", "-"));
+  return parseFloat(words.replace(/−/g, "-"));
 }
 function sortable(table) {
   const body = table.tBodies[0], original = [...body.rows], heads = [...table.tHead.rows[0].cells];

@@ -12,7 +12,7 @@ import numpy as np
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.report.page import bullets, details, paragraph, table
 from analysis.run.folder import RunFolder
-from analysis.select.cutflow_table import shown_datasets, size_text
+from analysis.select.cutflow_table import measured_inv_fb, shown_datasets, size_text
 from analysis.select.index import load_selection
 from analysis.select.selected import sample_sizes
 from models.evaluation.comparison import (
@@ -49,9 +49,12 @@ def cutflow_table(
         [cut, *(_events(flows[n]["events"][i], flows[n]["raw"][i]) for n in names)]
         for i, cut in enumerate(cuts)
     ]
+    measured = measured_inv_fb(samples)
+    of_data = ", for data as recorded" if measured else ""
     note = (
-        "Events at the target luminosity, for signal the efficiency; rows of the ntuple in "
-        "brackets. Signal: first, middle and last mass; the others are in cutflow.json."
+        f"Events at the target luminosity, for signal the efficiency{of_data}; "
+        "rows of the ntuple in brackets. Signal: first, middle and last mass; the others are in "
+        "cutflow.json."
     )
     lost = [
         f"{dataset_text(n, labels)}: {flow['lost_share']:.2%} of the rows were lost"
@@ -60,7 +63,11 @@ def cutflow_table(
     ]
     warning = bullets(lost) if lost else ""
     sizes = [
-        size_text(replace(size, sample=dataset_text(size.sample, labels)), luminosity_inv_fb)
+        size_text(
+            replace(size, sample=dataset_text(size.sample, labels)),
+            luminosity_inv_fb,
+            measured.get(size.sample),
+        )
         for size in sample_sizes(load_selection(run))
     ]
     heads = ["after cut", *(dataset_text(n, labels) for n in names)]

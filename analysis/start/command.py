@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from analysis.config.searches import plain_search
-from analysis.inputs.file_report import NOT_EVENTS, recorded_in
+from analysis.inputs.file_report import NOT_EVENTS, header_problem, recorded_in
 from analysis.inputs.tables import Table, is_parquet, open_file
 from analysis.start.branch_names import Words, families, words_of
 from analysis.start.column_map import ColumnMap, propose
 from analysis.start.file_groups import Group, grouped
-from analysis.start.template import FILL_IN, configuration_text
+from analysis.start.template import FILL_IN, Sample, configuration_text
 from analysis.terminal import console
 from selection.definition import search_from
 from selection.errors import UserError
@@ -43,13 +44,19 @@ def write_demo(folder: Path) -> Path:
 def write_first(folder: Path, files: Sequence[str], *, search: str) -> Path:
     """The configuration for these ntuples; without any, one to fill in."""
     path = _free_path(folder)
+    files = [found for file in files for found in expanded(file)]
+    refuse_damaged(files)
     definition = search_from(plain_search(search, folder=folder))
-    tree, found = (None, None) if not files else look_into(files[0], definition)
-    groups = [
-        (_anchored(group, folder), group.kind == "signal" and _all_record(group))
-        for group in grouped(files)
+    groups = grouped(files)
+    looks = [look_into(group.files[0], definition) for group in groups]
+    # data have fewer branches than simulation: they say least
+    telling = sorted(zip(groups, looks, strict=True), key=lambda pair: pair[0].kind == "data")
+    tree, found = telling[0][1] if telling else (None, None)
+    samples = [
+        Sample(_anchored(group, folder), group.kind == "signal" and _all_record(group), *look)
+        for group, look in zip(groups, looks, strict=True)
     ]
-    write_text(path, configuration_text(str(path), (search, definition), tree, found, groups))
+    write_text(path, configuration_text(str(path), (search, definition), tree, found, samples))
     _tell(path, found)
     return path
 
@@ -63,6 +70,27 @@ def _free_path(folder: Path) -> Path:
         msg = f"{folder} is a file; give the folder in which {NAME} shall be written"
         raise InitError(msg)
     return path
+
+
+def expanded(file: str) -> list[str]:
+    """The files of a pattern that the shell has left as it is; else the file."""
+    if "://" in file or Path(file).exists():
+        return [file]
+    return sorted(glob.glob(file)) or [file]  # noqa: PTH207  absolute patterns
+
+
+def refuse_damaged(files: Sequence[str]) -> None:
+    """Files that are missing, empty, cut off or no ntuples: all of them at once."""
+    problems = []
+    for file in files:
+        if "://" not in file:
+            problem, _ = header_problem(Path(file), parquet=is_parquet(file))
+            hint = f"; give its files, {file.rstrip('/')}/*.root" if Path(file).is_dir() else ""
+            problems += [f"{file}: {problem}{hint}"] if problem else []
+    if problems:
+        more = f"\n  and {len(problems) - 10} more" if len(problems) > 10 else ""
+        msg = "files that cannot be looked into:\n  " + "\n  ".join(problems[:10]) + more
+        raise InitError(msg)
 
 
 def look_into(file: str, search: Search) -> tuple[str | None, ColumnMap]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from analysis.config.searches import DEFAULT_SEARCH
 from analysis.start.column_map import ColumnMap
@@ -46,6 +47,16 @@ SETTINGS = """\
 """
 
 
+@dataclass(frozen=True)
+class Sample:
+    """The files of a sample, and what the first of them holds."""
+
+    group: Group
+    recorded: bool  # do all say how many events were generated?
+    tree: str | None
+    found: ColumnMap
+
+
 def scalar(text: str) -> str:
     """A text as YAML reads it back; quoted unless it is surely plain."""
     is_plain = PLAIN.fullmatch(text) and text.lower() not in WORDS_OF_YAML
@@ -57,9 +68,9 @@ def configuration_text(
     search: tuple[str, Search],
     tree: str | None,
     found: ColumnMap | None,
-    groups: Sequence[tuple[Group, bool]],
+    samples: Sequence[Sample],
 ) -> str:
-    """search: as it was given, and what it is; groups: with True where files record n_generated."""
+    """search: as it was given, and what it is; tree and found: of most samples."""
     lines = [HEAD.format(mark=FILL_IN, path=path)]
     given, definition = search
     if given != DEFAULT_SEARCH:
@@ -71,20 +82,21 @@ def configuration_text(
     lines += _columns(definition, found)
     lines.append("samples:")
     taken: set[float] = set()
-    for group, told in groups:
+    for sample in samples:
+        group = sample.group
         masses = group.masses_gev or (_free(taken),)
-        own = list(_sample(group, masses, found, recorded=told))
+        own = list(_sample(sample, masses, tree, found))
         if group.kind == "signal" and taken & set(masses):
             own = [f"  {FILL_IN}: masses of another sample, too", *map(_commented, own)]
         elif group.kind == "signal":
             taken |= set(masses)
         lines += own
-    kinds = {group.kind for group, _ in groups}
+    kinds = {sample.group.kind for sample in samples}
     for kind, text in (("signal", SIGNAL), ("background", BACKGROUND)):
         if kind not in kinds:  # a sample that is not there is shown, not pretended
             shown = text.format(mark=FILL_IN)
             commented = "\n".join(map(_commented, shown.splitlines())) + "\n"
-            lines.append(commented if groups else shown)
+            lines.append(commented if samples else shown)
     return "\n".join([*lines, SETTINGS])
 
 
@@ -145,8 +157,9 @@ def _free(taken: set[float]) -> float:
 
 
 def _sample(
-    group: Group, masses_gev: Sequence[float], found: ColumnMap | None, *, recorded: bool
+    sample: Sample, masses_gev: Sequence[float], tree: str | None, found: ColumnMap | None
 ) -> Iterator[str]:
+    group, own = sample.group, sample.found
     yield f"  {group.name}:"
     yield f"    kind: {group.kind:27}{FILL_IN if group.kind != 'signal' else ''}".rstrip()
     if len(group.patterns) == 1:
@@ -157,10 +170,16 @@ def _sample(
     if group.kind == "signal":
         masses = ", ".join(f"{mass:g}" for mass in masses_gev)
         yield f"    masses_gev: [{masses}]" + ("" if group.masses_gev else f"   {FILL_IN}")
-        if not recorded:
+        if not sample.recorded:
             yield f"    n_generated: 10000             {FILL_IN}: generated events per mass"
-    elif group.kind == "background" and found is not None and found.weight is not None:
-        yield f"    weight: {scalar(found.weight)}   {FILL_IN}: is it in events per 1/fb?"
+    elif group.kind == "background" and own.weight is not None:
+        yield f"    weight: {scalar(own.weight)}   {FILL_IN}: is it in events per 1/fb?"
     else:
         yield f"    luminosity_inv_fb: 100         {FILL_IN}: of this sample"
+    if sample.tree is not None and sample.tree != tree:
+        yield f"    tree: {scalar(sample.tree)}"
+    others = {c: b for c, b in own.columns.items() if found and found.columns.get(c) != b}
+    if others:
+        pairs = ", ".join(f"{c}: {scalar(unescape(b))}" for c, b in others.items())
+        yield f"    columns: {{{pairs}}}   {FILL_IN}: its branches have other names"
     yield ""

@@ -21,6 +21,7 @@ from analysis.figures.draw import (
     load_list,
     lost_text,
     put_warning,
+    refuse_unknown,
 )
 from analysis.figures.numbers import nearest_masses, peak_fit_record, visible_cross_section
 from analysis.figures.run_results import drawable, run_results
@@ -204,6 +205,13 @@ def test_labels_head_the_columns_of_the_cutflow_in_the_report(evaluated):
     assert all(f"<th>{name}</th>" in plain for name in ("signal/1", "background", "recorded"))
 
 
+def test_the_rate_of_data_is_that_of_their_own_luminosity(evaluated):
+    run, config, _, _ = evaluated
+    n = json.loads(run.cutflow.read_text())["recorded"]["raw"][-1]
+    html = cutflow_table(run, luminosity_inv_fb=50.0, samples=config.samples)
+    assert f"<li>recorded: {n} events of 25 /fb, {n / 25:.4g} per 1/fb</li>" in html
+
+
 def test_numbers_of_the_reach_are_those_of_the_evaluation(evaluated, drawn):
     run = evaluated[0]
     ensembles = json.loads((run.figures_of_merit).read_text())["ensembles"]
@@ -277,6 +285,14 @@ def test_an_unknown_figure_is_refused_with_the_nearest_names(evaluated):
     run, config, _, simulated = evaluated
     with pytest.raises(FigureError, match=r"no figure 'sigma_mim' \(nearest: sigma_min"):
         draw_some(run, config, simulated, ["sigma_mim"])
+
+
+def test_a_name_that_no_run_has_is_refused_before_any_work_and_no_other(evaluated, drawn):
+    config = evaluated[1]
+    refuse_unknown([path.stem for path in drawn], config)
+    for wrong in ("sigma_mim", "data_sidebnd_pt_mumu", "recoil_mass3"):
+        with pytest.raises(FigureError, match=rf"no figure '{wrong}'"):
+            refuse_unknown(["sigma_min", wrong], config)
 
 
 def test_batch_study_is_drawn_only_where_its_histories_are(evaluated, tmp_path):

@@ -282,6 +282,16 @@ def csv_rows(path):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium here; the page is checked by its elements")
+def test_figures_are_printed_beside_each_other(evaluated, report, tmp_path):
+    """Two by two: a page for each would be a waste of paper."""
+    paper = tmp_path / "report.pdf"
+    browse(report, tmp_path / "profile", f"--print-to-pdf={paper}")
+    pages = len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes()))
+    figures = len(json.loads(evaluated[0].figure_list.read_text()))
+    assert 0 < pages < figures / 2
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium here; the page is checked by its elements")
 def test_browser_has_nothing_to_complain_about(report, tmp_path):
     shot = tmp_path / "shot.png"
     done = browse(report, tmp_path / "profile", f"--screenshot={shot}", "--window-size=1280,900")

@@ -148,7 +148,50 @@ def test_what_is_there_is_kept(tmp_path, words, capsys):
 def test_a_file_that_cannot_be_read_is_named_and_nothing_is_written(tmp_path, capsys):
     (tmp_path / "bad.root").write_bytes(b"no ROOT")
     assert init(tmp_path / "new", tmp_path / "bad.root") == 1
-    assert "bad.root cannot be read" in " ".join(capsys.readouterr().err.split())
+    assert "bad.root: is not a ROOT file" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "new").exists()
+
+
+def test_every_sample_is_described_by_its_own_files(tmp_path, columns, save):
+    """Data come first by their name and have no weight; one sample has names of its own."""
+    made = columns(20)
+    save(tmp_path / "data.root", {n: made[n] for n in made if n != "weight"})
+    save(tmp_path / "eemumu.root", made)
+    other = {n.replace("mu_plus_", "mup_").replace("mu_minus_", "mum_"): made[n] for n in made}
+    save(tmp_path / "taupair.root", other)
+    assert init(tmp_path / "new", *sorted(tmp_path.glob("*.root"))) == 0
+    config = written(tmp_path / "new")
+    assert {config.samples[n].weight for n in ("eemumu", "taupair")} == {"weight"}
+    assert config.columns == {}
+    assert config.samples["eemumu"].columns == {}
+    assert config.samples["taupair"].columns["mu_plus_px"] == "mup_px"
+
+
+def test_all_files_that_cannot_be_looked_into_are_told_at_once(small_inputs, tmp_path, capsys):
+    whole = small_inputs / "background_0.root"
+    (tmp_path / "empty.root").touch()
+    (tmp_path / "cut.root").write_bytes(whole.read_bytes()[:3000])
+    names = ("empty.root", "cut.root", "none.root", "*.nothing", "")
+    assert init(tmp_path / "new", whole, *(tmp_path / name for name in names)) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    for reason in (
+        *("is empty (0 bytes)", "is truncated: 3000 bytes", "no such file"),
+        *("no file matches this pattern", f"is a folder, not a file; give its files, {tmp_path}"),
+    ):
+        assert reason in told
+    assert "background_0" not in told
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_pattern_in_quotes_stands_for_its_files(small_inputs, tmp_path):
+    assert init(tmp_path / "a", small_inputs / "signal_*.root") == 0
+    assert init(tmp_path / "b", *sorted(small_inputs.glob("signal_*.root"))) == 0
+    texts = [(tmp_path / name / "datasets.yaml").read_text() for name in "ab"]
+    assert texts[0].replace("/a/", "/b/") == texts[1]
+
+
+def test_the_demo_looks_into_no_files(small_inputs, tmp_path):
+    assert init(tmp_path / "new", "--demo", small_inputs / "background_0.root") == 2
     assert not (tmp_path / "new").exists()
 
 
