@@ -27,6 +27,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -245,6 +246,12 @@ def judged(
         yield mutant, verdict, by
 
 
+def until_stopped(found: Iterator[Any]) -> Iterator[Any]:
+    """All, or those before Ctrl-C: in random order, so that the first are a fair sample."""
+    with contextlib.suppress(KeyboardInterrupt):
+        yield from found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -259,8 +266,9 @@ def main() -> int:
         return 0
     for library in LIBRARIES.split():
         importlib.import_module(library)
+    random.Random(given.seed).shuffle(mutants)
     score: dict[str, Counter[str]] = {}
-    for m, found, by in judged(mutants, noted(given.jobs), given.jobs):
+    for m, found, by in until_stopped(judged(mutants, noted(given.jobs), given.jobs)):
         same = found == "survived" and (m.file, m.old, m.new) in EQUIVALENT
         verdict = "equivalent" if same else found
         score.setdefault(m.file.split("/")[0], Counter())[verdict] += 1
