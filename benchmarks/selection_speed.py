@@ -1,6 +1,6 @@
 """From ROOT to features and to the skim, against reading alone.
 
-    python benchmarks/selection_speed.py [--events 6000000] [--memory]
+    python benchmarks/selection_speed.py [--events 6000000] [--memory] [--formats]
 
 Makes a file of float32, zstd, 28 branches in a temporary folder. Limit: uproot reads and
 decompresses the eight momenta and does nothing else, in the same run; beside it the 18 branches
@@ -8,7 +8,8 @@ that a whole selection reads, with one thread and with two. Then our chain: `fea
 computes, `full` also cuts, fills all histograms and writes the skim. The ratios of the latter to
 reading its branches are of the clock and of the processor: a busy machine spoils the former.
 Where ROOT can be imported, RDataFrame computes the same features in compiled C++.
-`--memory` selects 50 M events (the file under ten names) and prints the peak memory instead.
+`--memory` selects 60 M events (the file under ten names) and prints the peak memory instead,
+`--formats` the processor time of the same selection from a TTree, an RNTuple and parquet.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import uproot
 
 from analysis.config.configuration import Configuration, parse
@@ -52,6 +55,7 @@ samples:
   background: {kind: background, files: 'big_*.root', luminosity_inv_fb: 100, duplicates: allow}
 """
 CHUNK = 1_000_000
+BASKET = 250_000  # rows, as basf2 makes them: not one per file
 READ, READ_IN_TWO = "read the branches of full", "... with 2 threads"
 FULL, FULL_IN_TWO = "full, iterative", "full, 2 threads"
 
@@ -59,7 +63,8 @@ FULL, FULL_IN_TWO = "full, iterative", "full, 2 threads"
 def write_file(path: Path, n: int, seed: int = 1, *, run: int = 1) -> None:
     """28 branches: the contract, the identity, and what else an ntuple carries.
 
-    The run number is not compressed, so that its bytes can be found and changed.
+    By the ending a TTree, an RNTuple (`.ntuple.root`) or parquet. The run number of a tree is not
+    compressed, so that its bytes can be found and changed.
     """
     rng = np.random.default_rng(seed)
     p = rng.normal(0, 2, (2, 3, n)).astype(np.float32)
@@ -76,11 +81,18 @@ def write_file(path: Path, n: int, seed: int = 1, *, run: int = 1) -> None:
     columns["__ncandidates__"] = np.ones(n, np.int32)
     for i in range(28 - len(columns)):
         columns[f"other_{i}"] = rng.normal(size=n).astype(np.float32)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path, row_group_size=BASKET, compression="zstd")
+        return
     with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
-        tree = file.mktree("variables", {k: v.dtype for k, v in columns.items()})
-        tree.compression = {**dict.fromkeys(columns, uproot.ZSTD(1)), "__run__": None}
-        for start in range(0, n, 250_000):  # baskets as basf2 makes them: not one per file
-            tree.extend({k: v[start : start + 250_000] for k, v in columns.items()})
+        kinds = {k: v.dtype for k, v in columns.items()}
+        if ".ntuple" in path.suffixes:
+            tree = file.mkrntuple("variables", kinds)
+        else:
+            tree = file.mktree("variables", kinds)
+            tree.compression = {**dict.fromkeys(columns, uproot.ZSTD(1)), "__run__": None}
+        for start in range(0, n, BASKET):
+            tree.extend({k: v[start : start + BASKET] for k, v in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -197,11 +209,15 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=6_000_000)  # as many chunks per thread
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--formats", action="store_true")
     options = parser.parse_args()
     n = options.events
     only_errors()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if options.formats:
+            measure_formats(folder, n, options.rounds)
+            return
         write_file(folder / "big_0.root", n)
         write_file(folder / "one.root", 1000)
         if options.memory:
@@ -223,6 +239,26 @@ def measure_memory(folder: Path, config: Configuration, sets: list[Dataset], n: 
     print(
         f"select of {n:,} events, 10 files: {n / seconds / 1e6:.2f} M events/s, peak {peak:.2f} GB"
     )
+
+
+def measure_formats(folder: Path, n: int, rounds: int) -> None:
+    """The same events as TTree, RNTuple and parquet, selected in turns on one core."""
+    spent: dict[str, list[float]] = {}
+    write_file(folder / "one.root", 1000)
+    for ending in ("root", "ntuple.root", "parquet"):
+        write_file(folder / f"big.{ending}", n)
+    for turn in range(rounds + 1):
+        for ending in ("root", "ntuple.root", "parquet"):
+            config = parse(CONFIG.replace("big_*.root", f"big.{ending}"), where="benchmark")
+            sets = list(datasets(config, folder=folder))
+            before = time.process_time()
+            full(folder, config, sets, Execution("iterative", 1))
+            if turn:  # the first compiles
+                spent.setdefault(ending, []).append(time.process_time() - before)
+    for ending, seconds in spent.items():
+        size = (folder / f"big.{ending}").stat().st_size / 1e6
+        each = float(np.median(seconds)) / n * 1e9
+        print(f"  big.{ending:12} {size:6.0f} MB {each:6.0f} ns of processor time per event")
 
 
 def measure_speed(
