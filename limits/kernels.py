@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from models.results import Floats
+from selection.compiled import inner
 
 Z_BACKGROUND = 10.0  # beyond it lies 1e-23 of a Gaussian
 Z_SIGNAL = 7.0  # 1e-12: limits are wanted to 1e-9
@@ -30,7 +31,7 @@ STEP_SIGNAL = 1.0  # error 2 exp(-2 pi^2) = 5e-9 of what curves most, far less o
 BIG, LOG_BIG = 1e50, math.log(1e50)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def log_normal_nodes(
     kappa: float, curvature: float, step: float, z_max: float
 ) -> tuple[Floats, Floats]:
@@ -49,7 +50,7 @@ def log_normal_nodes(
     return scale, omega
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def normalisation_nodes(k: float, w: float, kappa: float, size: int) -> tuple[Floats, Floats]:
     """Nodes for negative binomials up to `size`: -d2 ln NB(m)/d(ln w)2 = (k+m) x (1-x).
 
@@ -60,7 +61,7 @@ def normalisation_nodes(k: float, w: float, kappa: float, size: int) -> tuple[Fl
     return log_normal_nodes(kappa, (k + size) * x * (1.0 - x), STEP_BACKGROUND, Z_BACKGROUND)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def tail_over_term(a: float, k: float, x: float) -> float:
     """P(>= a)/P(a) of a negative binomial, a above its mean: continued fraction of I_x(a, k)."""
     tiny = 1e-300
@@ -81,7 +82,7 @@ def tail_over_term(a: float, k: float, x: float) -> float:
     return 1.0 / value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def process_counts(k: float, w: float, kappa: float, size: int) -> tuple[Floats, Floats]:
     """P(m) and P(>= m), m < size, of one process."""
     pmf, tail, rise = np.zeros(size), np.empty(size), np.empty(size)
@@ -141,7 +142,7 @@ def fill_tables(
             pmf[i, m], tail[i, m] = total[m], more[m]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def log_of_sum(a: float, b: float) -> float:
     if max(a, b) == -np.inf:
         return -np.inf
@@ -171,7 +172,7 @@ def log_row(k: Floats, w: Floats, kappa: Floats, n: int) -> Floats:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def up_to(pmf: Floats, n: int) -> tuple[Floats, Floats]:
     """P(m)/P(<= n) and P(<= m)/P(<= n), m <= n; pmf up to a factor."""
     share, below, total = np.empty(n + 1), np.empty(n + 1), 0.0
@@ -183,7 +184,7 @@ def up_to(pmf: Floats, n: int) -> tuple[Floats, Floats]:
     return share, below
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def excess_ratio(
     s: float, n: int, share: Floats, below: Floats, scale: Floats, omega: Floats
 ) -> tuple[float, float]:
@@ -215,7 +216,7 @@ def excess_ratio(
     return ratio, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def solved_limit(pmf: Floats, n: int, alpha: float, kappa: float, start: float) -> float:
     """s where the ratio is alpha; pmf (> n,) up to a factor.
 
@@ -239,7 +240,7 @@ def solved_limit(pmf: Floats, n: int, alpha: float, kappa: float, start: float) 
     return s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def first_guess(pmf: Floats, n: int) -> float:
     total, mean = 0.0, 0.0
     for m in range(n + 1):
@@ -258,7 +259,7 @@ def fill_limits(
         limits[i] = solved_limit(pmf[i], counts[i], alpha, kappa[i], guess)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def cubic(x: float, y: Floats) -> float:
     """y at 0, 1, 2, ... continued to x: polynomial through the four points nearest to it."""
     begin = min(max(int(x) - 1, 0), len(y) - 4)
@@ -272,7 +273,7 @@ def cubic(x: float, y: Floats) -> float:
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def quantile(pmf: Floats, share: float) -> int:
     """Smallest n with P(<= n) >= share."""
     below = 0.0

@@ -20,11 +20,12 @@ import numpy as np
 from numba import njit
 
 from models.results import Floats
+from selection.compiled import inner
 
 STEPS = 100
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def log_ratio(y: float) -> float:
     """y/(1+y) - ln(1+y): what a gamma that moves from its best value costs; -y^2/2 for small y."""
     if abs(y) < 1e-3:
@@ -32,7 +33,7 @@ def log_ratio(y: float) -> float:
     return y / (1.0 + y) - math.log1p(y)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def solved_xi(n: float, signal: float, beta: Floats, tau: Floats, aux: Floats) -> float:
     """Root of G = signal + sum a beta/(tau + beta xi) - n/(1 - xi); nan if n > 0 cannot come."""
     if n == 0.0:
@@ -63,7 +64,7 @@ def solved_xi(n: float, signal: float, beta: Floats, tau: Floats, aux: Floats) -
     return xi
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def log_likelihood(
     theta: Floats,
     data: tuple[Floats, Floats, Floats],
@@ -122,7 +123,7 @@ def log_likelihood(
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def newton_step(slope: Floats, curvature: Floats, first: int) -> Floats:
     """-curvature^-1 slope of the parameters from `first` on, by Cholesky; a ridge if need be."""
     D = len(slope)

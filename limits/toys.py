@@ -15,11 +15,12 @@ import numpy as np
 from numba import njit
 
 from models.results import Floats
+from selection.compiled import inner
 
 FEW = 2.0  # clusters expected in an interval, below which they are drawn one by one
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@inner()
 def clustered(rng: np.random.Generator, rate: Floats, log: Floats, total: float) -> int:
     """A sum of negative binomials, as Poisson(k ln(1+w)) clusters of logarithmic size.
 

@@ -95,10 +95,16 @@ def _run(
     if features.ndim != 2 or features.shape[1] != len(feature_min):
         msg = f"features have shape {features.shape}, expected (n_events, {len(feature_min)})"
         raise ValueError(msg)
-    kind = np.float32 if features.dtype == np.float32 else np.float64
     layers = _layers(weights, biases, feature_min, feature_max)
-    columns = np.ascontiguousarray(features.T, dtype=kind)
-    _forward(columns, *layers, out, out.dtype == np.float32)
+    squash = out.dtype == np.float32
+    if squash and features.dtype == np.float32:
+        _forward(np.ascontiguousarray(features.T), *layers, out, squash)
+        return
+    # everything else in float64, in and out: a kernel for each pair of types is a second to compile
+    whole = out if out.dtype == np.float64 else np.empty(len(out))
+    _forward(np.ascontiguousarray(features.T, dtype=np.float64), *layers, whole, squash)
+    if whole is not out:
+        out[:] = whole
 
 
 def _layers(

@@ -30,6 +30,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from selection.compiled import inner
+
 BLOCK = 256  # events; activations of a block of a 4-8-4-1 network fill 17 kB
 LINE = 16  # numbers in a cache line
 LANES = 32  # events; what the compiled loops take at once, the rest goes one by one
@@ -144,7 +146,7 @@ def _prefetch(_, array, at):  # type: ignore[no-untyped-def]
     return types.void(array, at), code
 
 
-@njit(**_OPTIONS, forceinline=True)
+@inner(fastmath=True, forceinline=True)
 def _forward(x, theta, m, h1, h2, z, widths):  # type: ignore[no-untyped-def]
     n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
     B1, W2, B2, W3, B3 = _offsets(n_in, width1, width2)
@@ -193,7 +195,7 @@ def _forward(x, theta, m, h1, h2, z, widths):  # type: ignore[no-untyped-def]
         z[e] = u
 
 
-@njit(**_OPTIONS, forceinline=True)
+@inner(fastmath=True, forceinline=True)
 def _add_products(a, b, n_a, n_b, m, gradient, at, step_a, step_b):  # type: ignore[no-untyped-def]
     """gradient[at + k step_a + j step_b] += sum over events of a[k] b[j]."""
     for k in range(0, n_a, 4):
@@ -223,7 +225,7 @@ def _add_products(a, b, n_a, n_b, m, gradient, at, step_a, step_b):  # type: ign
             gradient[q + 3 * step_a] += b3
 
 
-@njit(**_OPTIONS, forceinline=True)
+@inner(fastmath=True, forceinline=True)
 def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-untyped-def]
     """Adds to gradient; d = w dq/dz; h2, h1 are overwritten with d/d(input of their layer)."""
     n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
@@ -402,7 +404,7 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss)
     return losses / max(n_batches, 1)
 
 
-@njit(**_OPTIONS, forceinline=True)
+@inner(fastmath=True, forceinline=True)
 def _add_scores(features, weight, scaling, at, m, room, widths, sums):  # type: ignore[no-untyped-def]
     """Adds the m <= BLOCK events from `at` to sums = (sum of w y, its gradient by theta)."""
     x, h1, h2, z, d, w, _, theta = room
@@ -456,7 +458,7 @@ def _atomic_read(_, array, at):  # type: ignore[no-untyped-def]
 _yield = types.ExternalFunction("sched_yield", types.int32())
 
 
-@njit(**_OPTIONS, forceinline=True)
+@inner(fastmath=True, forceinline=True)
 def _wait(shared, at, least):  # type: ignore[no-untyped-def]
     """Until shared[at] >= least; the others need a microsecond as a rule."""
     n = 0
