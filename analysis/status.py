@@ -7,7 +7,9 @@ that stage will leave decides whether they are done again.
 
 from __future__ import annotations
 
+import difflib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,11 +18,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 from analysis.run.folder import RunError, RunFolder, WorkIsDue
 from analysis.run.stamps import NEVER
 from analysis.terminal import console
-from analysis.workflow import Inputs, Stage, chain, looked_at
+from analysis.workflow import RUNS, Inputs, Stage, chain, looked_at
 from selection.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.run.executors import Execution
+
+log = logging.getLogger(__name__)
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 MOST_REASONS = 3  # on the terminal; --json has all
@@ -54,7 +58,8 @@ def run_status(inputs: Inputs, execution: Execution) -> list[StageStatus]:
 def print_status(
     config_path: Path, name: str, execution: Execution, changes: Sequence[str], *, as_json: bool
 ) -> None:
-    """`punzi status`."""
+    """`punzi status`; a run that was never begun is said, with the nearest that was."""
+    _tell_missing(name)
     stages = _looked_at(config_path, name, execution, changes)
     if as_json:
         console.stdout.print(json_text(stages), markup=False, soft_wrap=True)
@@ -62,6 +67,15 @@ def print_status(
     for s in stages:
         why = f"  {_some(s.why, '; ')}" if s.why else ""
         console.stdout.print(f"{s.stage:9} {s.state:11}{why}", markup=False, soft_wrap=True)
+
+
+def _tell_missing(name: str) -> None:
+    """A warning, no error: a workflow manager asks before the first job, a person may mistype."""
+    known = sorted(path.name for path in RUNS.glob("*") if path.is_dir())
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known[:5]
+        hint = f"nearest: {', '.join(near)}" if near else "none is there"
+        log.warning("status: there is no run %s in %s/ yet (%s)", name, RUNS, hint)
 
 
 def json_text(stages: Sequence[StageStatus]) -> str:

@@ -150,6 +150,20 @@ def test_status_and_dry_run_at_the_terminal_say_the_same_and_write_nothing(
     assert not Path("runs").exists()
 
 
+def test_a_run_that_was_never_begun_is_told_with_the_nearest_that_was(
+    own_inputs, monkeypatch, capsys
+):
+    (own_inputs / "runs/demo").mkdir(parents=True)
+    assert (
+        punzi(monkeypatch, own_inputs, "status", "-r", "dmo", "--json") == 0
+    )  # asked before the first job
+    out, err = capsys.readouterr()
+    assert "no run dmo in runs/ yet (nearest: demo)" in " ".join(err.split())
+    assert {s["state"] for s in json.loads(out)} == {"not done"}
+    assert punzi(monkeypatch, own_inputs, "status", "-r", "demo") == 0
+    assert "no run" not in capsys.readouterr().err
+
+
 def test_what_a_run_would_refuse_is_told_by_status_and_refused_by_a_dry_run(
     own_inputs, monkeypatch, capsys
 ):
