@@ -1,12 +1,18 @@
 """`punzi apply` against reading its input branches alone, in turns, on the same file.
 
     python benchmarks/apply_speed.py [--events 10000000] [--threads 2] [--rounds 5]
+                                     [--models 5] [--skim] [--formats]
 
 The file: signal-like muon pairs, float32, zstd, one basket per 500 000 rows, only the 13 branches
 that apply needs. Reading is uproot with the same chunks and threads, arrays thrown away: once as
 uproot opens files unasked, once as apply does. apply does all it does for a person: checks, score,
 friend tree on disk, spectra. Processor seconds are shown beside wall seconds because they also hold
 on a machine that has other work.
+
+--models applies an ensemble of as many networks; --skim copies the events that pass, one in ten,
+instead of writing a friend tree. --formats applies the model to the same events as TTree, RNTuple
+and parquet, in turns, each with one block (basket, page, row group) per 500 000 rows and the same
+compression.
 """
 
 from __future__ import annotations
@@ -17,10 +23,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import uproot
 
 from analysis.apply.command import apply_model
@@ -69,7 +77,32 @@ def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
             tree.extend({name: columns[name].astype(kinds[name]) for name in BRANCHES})
 
 
-def write_model(path: Path) -> None:
+def write_copies(tree: Path) -> dict[str, Path]:
+    """The same events in every format that is read."""
+    files = {
+        "TTree": tree,
+        "RNTuple": tree.with_stem("rntuple"),
+        "parquet": tree.with_suffix(".pq"),
+    }
+    with uproot.open(tree) as file:
+        events = file["variables"]
+        kinds = {b.name: b.interpretation.to_dtype.newbyteorder("=") for b in events.branches}
+        schema = pa.schema([(name, pa.from_numpy_dtype(kind)) for name, kind in kinds.items()])
+        how = {"compression": "zstd", "compression_level": 3, "use_dictionary": False}
+        with (
+            uproot.recreate(files["RNTuple"], compression=uproot.ZSTD(3)) as other,
+            pq.ParquetWriter(files["parquet"], schema, **how) as parquet,
+        ):
+            ntuple = None
+            for columns in events.iterate(step_size=BASKET, library="np"):
+                if ntuple is None:
+                    ntuple = other.mkrntuple("variables", kinds)
+                ntuple.extend({name: columns[name] for name in kinds})
+                parquet.write_table(pa.table(columns, schema=schema), row_group_size=BASKET)
+    return files
+
+
+def write_model(path: Path, seed: int) -> None:
     mass = np.arange(0.1, 8.95, 0.1)
     conditions = Conditions(
         classifier="punzi",
@@ -80,7 +113,7 @@ def write_model(path: Path) -> None:
         training={},
         provenance={},
     )
-    net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
+    net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=seed)
     windows = MassWindows(mass, np.full(len(mass), 0.2), 2.0, squared=True)
     trained = np.ones(len(mass), bool)
     model = from_network(
@@ -117,32 +150,75 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--models", type=int, default=1)
+    parser.add_argument("--skim", action="store_true")
+    parser.add_argument("--formats", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        file, net = Path(folder) / "events.root", Path(folder) / "net.safetensors"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "events.root"
         write_ntuple(file, options.events, np.random.default_rng(1))
-        write_model(net)
+        models = tuple(folder / f"net-{i:02d}.safetensors" for i in range(options.models))
+        for i, path in enumerate(models):
+            write_model(path, seed=1 + i)
         how = Execution("threads", options.threads, None, BASKET)
-        ask = Request((net,), (str(file),), Path(folder) / "out")
-        apply_model(ask, how)  # compiles the kernels, fills the page cache
-        turns = []
-        for _ in range(options.rounds):  # in turns: a busy moment hits all
-            reads = [
-                seconds(lambda p=plain: read_only(file, options.events, options.threads, plain=p))
-                for plain in (True, False)
-            ]
-            shutil.rmtree(ask.output)
-            turns.append([*reads, seconds(lambda: apply_model(ask, how))])
-        size = (ask.output / "events.friend.root").stat().st_size
-        print(f"{options.events} events, {options.threads} threads, best of {options.rounds}")
-        print(f"input {file.stat().st_size / options.events:.1f} bytes/event on disk, "
-              f"friend {size / options.events:.1f}")  # fmt: skip
+        ask = Request(models, (str(file),), folder / "out")
+        if options.skim:
+            ask = replace(ask, skim=True, cut=cut_of_a_tenth(ask, how))
+        what = f"{options.models} networks, {'skim' if options.skim else 'friend tree'}"
+        print(
+            f"{options.events} events, {options.threads} threads, {what}, best of {options.rounds}"
+        )
+        (compare_formats if options.formats else compare_with_reading)(ask, how, options)
+
+
+def cut_of_a_tenth(ask: Request, how: Execution) -> float:
+    """The cut on the score that one event in ten passes."""
+    friend = replace(ask, output=ask.output.with_name("friend"))
+    apply_model(friend, how)
+    with uproot.open(friend.output / "events.friend.root") as file:
+        score = file["punzi"]["score"].array(library="np", entry_stop=BASKET)
+    return float(np.nanquantile(score, 0.9))
+
+
+def compare_with_reading(ask: Request, how: Execution, options: argparse.Namespace) -> None:
+    """uproot, our reader and apply, in turns: a busy moment hits all."""
+    apply_model(ask, how)  # compiles the kernels, fills the page cache
+    file, turns = Path(ask.files[0]), []
+    for _ in range(options.rounds):
+        reads = [
+            seconds(lambda p=plain: read_only(file, options.events, options.threads, plain=p))
+            for plain in (True, False)
+        ]
+        shutil.rmtree(ask.output)
+        turns.append([*reads, seconds(lambda: apply_model(ask, how))])
+    size = next(ask.output.glob("events.*.root")).stat().st_size
+    print(f"input {file.stat().st_size / options.events:.1f} bytes/event on disk, "
+          f"output {size / options.events:.1f}")  # fmt: skip
     for kind, found in zip(("wall", "processor"), np.min(turns, axis=0).T, strict=True):
         plain, own, apply = options.events / 1e6 / found
         print(
             f"{kind:9} M events/s: uproot {plain:5.1f}, our reader {own:5.1f}, apply {apply:5.1f}: "
             f"apply is {apply / plain:.0%} and {apply / own:.0%} of reading"
         )
+
+
+def compare_formats(ask: Request, how: Execution, options: argparse.Namespace) -> None:
+    """The same events in each format, in turns."""
+    files = write_copies(Path(ask.files[0]))
+    asks = [replace(ask, files=(str(f),), output=ask.output / kind) for kind, f in files.items()]
+    turns: list[list[tuple[float, float]]] = []
+    for round_ in range(options.rounds + 1):
+        shutil.rmtree(ask.output, ignore_errors=True)
+        found = [seconds(lambda one=one: apply_model(one, how)) for one in asks]
+        turns += [found] if round_ else []  # the first compiles the kernels, fills the page cache
+    for kind, best in zip(("wall", "processor"), np.min(turns, axis=0).T, strict=True):
+        rates = options.events / 1e6 / best
+        shown = [
+            f"{name} {rate:5.1f} ({rate / rates[0]:.0%})"
+            for name, rate in zip(files, rates, strict=True)
+        ]
+        print(f"{kind:9} M events/s: {', '.join(shown)}")
 
 
 if __name__ == "__main__":

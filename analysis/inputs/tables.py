@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import uproot
 
+from analysis.inputs.parquet_table import ParquetTable
 from analysis.inputs.plain_ntuple import PlainNTuple
 from analysis.inputs.plain_tree import PlainTree, plain_file
 
@@ -183,56 +184,6 @@ class _RNTuple:
         return found
 
 
-class _Parquet:
-    def __init__(self, file: Any) -> None:
-        self.file = file
-        self.n_entries = int(file.metadata.num_rows)
-        self.schema = file.schema_arrow
-        self.names: Sequence[str] = list(self.schema.names)
-        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-
-    def problem(self, name: str) -> str | None:
-        if Counter(self.names)[name] > 1:
-            return f"has {Counter(self.names)[name]} columns {name!r}; rename one of them"
-        kind = self.schema.field(name).type
-        if np.dtype(_numpy_type(kind)).kind in "fiub":
-            return None
-        return f"column {name!r} is {kind}, expected one number"
-
-    def read(self, name: str, start: int, stop: int) -> Array:
-        first = int(np.searchsorted(self.starts, start, side="right")) - 1
-        last = int(np.searchsorted(self.starts, stop, side="left"))
-        groups = list(range(max(first, 0), last))
-        if stop <= start or not groups:
-            return np.empty(0, _numpy_type(self.schema.field(name).type))
-        # no threads of its own: columns and pieces are read beside each other by ours
-        column = self.file.read_row_groups(groups, columns=[name], use_threads=False)[name]
-        begin = start - int(self.starts[groups[0]])
-        values: Array = column.slice(begin, stop - start).to_numpy()
-        return values
-
-    def borders(self, names: Sequence[str]) -> Array:  # noqa: ARG002
-        return self.starts
-
-    def types(self) -> dict[str, Any]:
-        found = {}
-        for field in self.schema:
-            kind = np.dtype(_numpy_type(field.type))
-            if kind.kind not in "fiub":
-                msg = f"column {field.name!r} is {field.type}"
-                raise TypeError(msg)
-            found[field.name] = kind
-        return found
-
-
-def _numpy_type(kind: Any) -> Any:
-    try:
-        return kind.to_pandas_dtype()
-    except NotImplementedError:
-        return object
-
-
 class _RootFile:
     """Listed by its own keys where that is enough, else by uproot, which is then opened."""
 
@@ -264,14 +215,14 @@ class _RootFile:
 
 
 class _ParquetFile:
-    def __init__(self, file: Any) -> None:
-        self.file = file
+    def __init__(self, path: Path) -> None:
+        self.found = ParquetTable(path)
         self.tables = {PARQUET: PARQUET}
         self.content = dict(self.tables)
         self.uuid = ""
 
     def table(self, name: str) -> Table:  # noqa: ARG002
-        return _Parquet(self.file)
+        return self.found
 
 
 def generated_by_basf2(file: File, name: str) -> int:
@@ -291,10 +242,7 @@ def is_parquet(file: str) -> bool:
 def open_file(file: str) -> Iterator[File]:
     """A file, closed at the end of the block; whatever is wrong with it is raised."""
     if is_parquet(file):
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(file) as opened:
-            yield _ParquetFile(opened)
+        yield _ParquetFile(Path(file))
     else:
         with ExitStack() as stack:
             yield _RootFile(file, stack)
@@ -311,9 +259,7 @@ def _open_root(file: str) -> Any:
 def open_table(file: str, name: str, identity: str) -> Table:  # noqa: ARG001
     """A table that stays open; `identity` is part of the key only: a changed file is another."""
     if is_parquet(file):
-        import pyarrow.parquet as pq
-
-        return _Parquet(pq.ParquetFile(Path(file), memory_map=False))
+        return ParquetTable(Path(file))
     plain = plain_file(file)
     tree = plain.tree(name) if plain is not None else None
     if tree is not None:

@@ -1,5 +1,8 @@
 """One way to read: the same events from a TTree, an RNTuple and a parquet file."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,6 +92,40 @@ def test_a_column_that_is_no_number_is_refused_in_words(tmp_path, columns, kind)
                 file["variables"] = odd
     with pytest.raises(CheckError, match=r"extra_energy.*expected one number"):
         selected(tmp_path, kind)
+
+
+THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from analysis.inputs.tables import open_table
+
+table = open_table(sys.argv[1], "parquet", "")
+
+def right(start):
+    rows = np.arange(start, start + 2000)
+    names = enumerate(table.names)
+    return all((table.read(name, start, start + 2000) == rows + i).all() for i, name in names)
+
+with ThreadPoolExecutor(4) as pool:
+    print(all(pool.map(right, [*range(0, 40_000, 2000)] * 20)))
+"""
+
+
+def test_threads_may_read_one_parquet_file_at_the_same_time(tmp_path):
+    """In a process of its own: what is wrong here ends it, or never ends."""
+    x = np.arange(40_000)
+    table = pa.table({f"x{i}": x + i for i in range(8)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2000)
+    for _ in range(3):  # it is a matter of chance
+        done = subprocess.run(
+            [sys.executable, "-c", THREADS, str(tmp_path / "a.parquet")],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_a_parquet_file_that_is_cut_short_is_refused_in_words(tmp_path, columns):
