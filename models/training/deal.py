@@ -49,7 +49,8 @@ def _random_order(n, n_buckets, seed):  # type: ignore[no-untyped-def]
     for _ in range(n):
         state, bucket = _draw(state, n_buckets)
         begin[bucket + 1] += 1
-    begin = np.cumsum(begin)
+    for bucket in range(n_buckets):  # np.cumsum would be compiled, this is not worth a function
+        begin[bucket + 1] += begin[bucket]
     place = begin.copy()
     order = np.empty(n, np.uint32)
     again = seed
