@@ -232,8 +232,9 @@ samples:
   taupair: {kind: background, files: data/demo/taupair_*.root, weight: weight}
   data: {kind: data, files: data/demo/data.root, luminosity_inv_fb: 3}
 settings:
-  training: {folds: 2, bce: {epochs: 60}, punzi: {epochs: 150, refine: 30}}
-  plots: {signal_masses_gev: [3]}
+  training: {folds: 2, bce_equal_budget: false, bce: {epochs: 60}, punzi: {epochs: 150, refine: 30}}
+  evaluation: {xgboost: false}
+  plots: {signal_masses_gev: [3], formats: [], dpi: 60}
 """
 
 
