@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo alp test lint wheel mutants bench paper clean
+.PHONY: help demo alp test lint style types suite wheel mutants bench paper clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -17,13 +17,20 @@ alp: $(READY)  ## a second search, complete: an axion-like particle in three pho
 	$(BIN)/punzi simulate -c examples/alp/datasets.yaml
 	$(BIN)/punzi run -c examples/alp/datasets.yaml -r alp
 
-test: $(READY) lint  ## check style and types, then run all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(READY) style  ## check style, then types beside all tests
+	@$(MAKE) --no-print-directory -j2 types suite
 
-lint: $(READY)  ## ruff and mypy
+lint: style types  ## ruff and mypy
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
+
+suite: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 wheel: $(READY)  ## build a wheel, install it into an empty environment, try it from another folder
 	rm -rf build
