@@ -134,8 +134,8 @@ WIRING = (
 # fmt: off
 EQUIVALENT = {
     ("selection/resolution.py",
-     "fit = Minuit(UnbinnedNLL(inside, density), m0=m2, s1=scale, q=0.7, beta=1.0, flat=start)",
-     "fit = Minuit(UnbinnedNLL(inside, density), m0=m2, s1=scale, q=0.7, beta=2.0, flat=start)"):
+     "fit = Minuit(cost, m0=m2, s1=scale, q=0.7, beta=1.0, flat=start)",
+     "fit = Minuit(cost, m0=m2, s1=scale, q=0.7, beta=2.0, flat=start)"):
     "where a fit begins; it ends in the same minimum",
     ("selection/kernel.py",
      "name = hashlib.blake2b(source.encode(), digest_size=12).hexdigest()",
