@@ -32,7 +32,7 @@ from simulation.couplings import ALPHA, FB_GEV2
 from simulation.detector import electron_missed
 from simulation.frames import boost, moved, polar, put, turned
 from simulation.grid import Shape
-from simulation.spinors import FINITE, Vector, current, slash, slash_plus_mass, spinor
+from simulation.spinors import FINITE, UP, Vector, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 from simulation.virtual_photons import (
     beyond_threshold,
@@ -83,8 +83,8 @@ def squared_amplitude(k1, k2, q1, q2, p1, p2, t1: float, t2: float) -> float:  #
     """Sum over all spins of |M|^2; p1, p2 the shifted momenta P (three-vectors) of the legs."""
     tensor = np.empty((4, 4), np.complex128)
     total = 0.0
-    for spin in range(2):  # u spin 0; u spin 1 gives the same by parity
-        muon_tensor(k1, k2, q1, q2, (0, spin), tensor)
+    for spin in range(2):  # u spin up; down gives the same by parity
+        muon_tensor(k1, k2, q1, q2, (UP, spin), tensor)
         both = 0j
         for m in range(4):
             gm = 1.0 if m == 3 else -1.0

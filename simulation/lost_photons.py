@@ -37,7 +37,7 @@ from simulation.infrared import soft_factor
 from simulation.mumugammagamma import dot
 from simulation.radiation import SOFT_SHARE
 from simulation.spinors import Vector
-from simulation.virtual_photons import hole_versine
+from simulation.virtual_photons import ELECTRON, POSITRON, hole_versine
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,10 +67,10 @@ def _along_beams(x0: float, phi: float, kind: int, gamma: float, to_lab):  # typ
     v2 = 1 - 1 / gamma**2
     v, low, high = sqrt(v2), -acosh(gamma), acosh(gamma)
     if kind in (FORWARD, BETWEEN):
-        edge = atanh(v * (1 - hole_versine(phi, 0, to_lab)))
+        edge = atanh(v * (1 - hole_versine(phi, ELECTRON, to_lab)))
         low, high = (edge, high) if kind == FORWARD else (low, edge)
     if kind in (BACKWARD, BETWEEN):
-        edge = -atanh(v * (1 - hole_versine(-phi, 1, to_lab)))
+        edge = -atanh(v * (1 - hole_versine(-phi, POSITRON, to_lab)))
         low, high = (low, edge) if kind == BACKWARD else (edge, high)
     y = low + x0 * (high - low)
     flat = 1 / cosh(y) ** 2  # 1 - (v cos)^2

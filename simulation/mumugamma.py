@@ -19,7 +19,17 @@ from math import pi, sqrt
 from selection.beams import MUON_MASS_GEV
 from selection.compiled import inner
 from simulation.couplings import ALPHA
-from simulation.spinors import FINITE, Vector, bar_product, current, slash, slash_plus_mass, spinor
+from simulation.spinors import (
+    DOWN,
+    FINITE,
+    UP,
+    Vector,
+    bar_product,
+    current,
+    slash,
+    slash_plus_mass,
+    spinor,
+)
 from simulation.vacuum_polarisation import running
 
 
@@ -32,8 +42,8 @@ def contracted(
     photons: factors of emission off the beams and off the muons, 1/(k1+k2)^2 and 1/s.
     """
     m, half = MUON_MASS_GEV, 0.5 * sqrt(s)
-    u = spinor((0.0, 0.0, half, half), 0.0, 0, 1.0)
-    v = spinor((0.0, 0.0, -half, half), 0.0, 1, -1.0)
+    u = spinor((0.0, 0.0, half, half), 0.0, UP, 1.0)
+    v = spinor((0.0, 0.0, -half, half), 0.0, DOWN, -1.0)
     j = current(v, u)  # one helicity of the beams; the other gives the same sum
     a = current(v, slash((-k[0], -k[1], half - k[2], half - k[3]), slash(eps, u)))
     b = current(slash((k[0], k[1], half + k[2], k[3] - half), slash(eps, v)), u)

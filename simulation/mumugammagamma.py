@@ -26,11 +26,11 @@ from selection.beams import ELECTRON_MASS_GEV, MUON_MASS_GEV
 from selection.compiled import inner
 from simulation.couplings import ALPHA
 from simulation.frames import put
-from simulation.spinors import FINITE, Spinor, Vector, current, slash, slash_plus_mass, spinor
+from simulation.spinors import FINITE, UP, Spinor, Vector, current, slash, slash_plus_mass, spinor
 from simulation.vacuum_polarisation import running
 
 # places of a chain of spinors, and of the currents: none, a with polarisation 0 or 1, b, a and b
-NONE, A, B, AB, PLACES = np.int64(0), 1, 3, 5, 9  # for a plain 0 numba would compile once more
+NONE, A, B, AB, PLACES = np.int64(0), 1, 3, 5, 9  # not a plain 0, as in spinors
 
 
 @inner(fastmath=FINITE)
@@ -157,7 +157,7 @@ def polarised(k1: Vector, k2: Vector, k, s: float, e, dressed: bool = False) -> 
     chains = np.empty((7, PLACES, 4), np.complex128)  # u; v, v; u_mu, u_mu; v_mu, v_mu
     d = (-0.5 / beam[0], -0.5 / beam[1], 1 / (ab - 2 * (beam[0] + beam[1])))
     beam1, beam2 = (0.0, 0.0, p, energy), (0.0, 0.0, -p, energy)
-    _chain(spinor(beam1, me, 0, 1.0), beam1, me, -1.0, k, e, d, chains[0])
+    _chain(spinor(beam1, me, UP, 1.0), beam1, me, -1.0, k, e, d, chains[0])
     d1 = (-0.5 / other[0], -0.5 / other[1], 1 / (ab - 2 * (other[0] + other[1])))
     f1 = (0.5 / one[0], 0.5 / one[1], 1 / (ab + 2 * (one[0] + one[1])))
     f2 = (0.5 / two[0], 0.5 / two[1], 1 / (ab + 2 * (two[0] + two[1])))

@@ -14,6 +14,8 @@ from __future__ import annotations
 from math import sqrt
 from typing import TypeAlias
 
+import numpy as np
+
 from selection.compiled import inner
 
 # No momentum or amplitude is infinite or NaN, so that a real number times a complex one is two
@@ -24,13 +26,15 @@ FINITE = {"nnan", "ninf", "nsz"}
 Vector: TypeAlias = tuple[float, float, float, float]
 Spinor: TypeAlias = tuple[complex, complex, complex, complex]
 
+UP, DOWN = np.int64(0), np.int64(1)  # for a plain 0 numba would compile once more
+
 
 @inner(fastmath=FINITE)
 def spinor(p: Vector, m: float, spin: int, sign: float) -> Spinor:
-    """u (sign = 1) or v (sign = -1) of momentum p [GeV], spin 0 or 1; u_bar u = 2m."""
+    """u (sign = 1) or v (sign = -1) of momentum p [GeV], spin UP or DOWN; u_bar u = 2m."""
     x, y, z, e = p
     norm = 1 / sqrt(2 * (e + m))
-    if spin == 0:  # (e + m -+ p.sigma) (1, 0)
+    if spin == UP:  # (e + m -+ p.sigma) (1, 0)
         return (
             norm * complex(e + m - z, 0),
             norm * complex(-x, -y),

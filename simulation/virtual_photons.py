@@ -21,6 +21,8 @@ from simulation.detector import ECL_THETA
 
 FloatArray = npt.NDArray[np.float64]
 
+ELECTRON, POSITRON = np.int64(0), np.int64(1)  # for a plain 0 numba would compile once more
+
 
 @inner()
 def versine_of(pt: float, p: float) -> float:
@@ -31,15 +33,16 @@ def versine_of(pt: float, p: float) -> float:
 
 @inner()
 def hole_versine(phi: float, which: int, to_lab: FloatArray) -> float:
-    """1 - cos of the CM angle at which leg `which` (0: e-, 1: e+) leaves its beam hole.
+    """1 - cos of the CM angle at which leg `which` (ELECTRON, POSITRON) leaves its beam hole.
 
     The edge is p_z = cos(edge) E in the lab, linear in sin and cos of the angle; the beams cross,
     so it depends on the azimuth.
     """
-    sign = 1.0 if which == 0 else -1.0
-    row = to_lab[2] - cos(ECL_THETA[which]) * to_lab[3]
-    a = sign * row[0] * cos(phi) + row[1] * sin(phi)
-    return 1 - cos(atan2(a, row[2]) + acos(-sign * row[3] / hypot(a, row[2])))
+    sign, c = 1.0 if which == 0 else -1.0, cos(ECL_THETA[which])
+    x, y = to_lab[2, 0] - c * to_lab[3, 0], to_lab[2, 1] - c * to_lab[3, 1]
+    z, t = to_lab[2, 2] - c * to_lab[3, 2], to_lab[2, 3] - c * to_lab[3, 3]
+    a = sign * x * cos(phi) + y * sin(phi)
+    return 1 - cos(atan2(a, z) + acos(-sign * t / hypot(a, z)))
 
 
 @inner()

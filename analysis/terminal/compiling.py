@@ -5,19 +5,24 @@ and again when the code or numba is another.
 
 Before the first compiled function runs, numba loads what other libraries (vector, and sympy with
 it) register for code that uses their types, a second of processor time, and all of scipy.linalg to
-see whether there is a BLAS, 0.2 s. None of ours uses either; a process that is a command of ours
-goes without (`alone_in_process`), one that imports us does not.
+see whether there is a BLAS, 0.2 s. None of ours uses either. While it compiles, it asks for every
+sum of two numbers anew which of ten operators + may be meant, and colours the messages of those
+that are not: a sixth of a compilation. A process that is a command of ours goes without
+(`alone_in_process`), one that imports us does not.
 
 Workers take turns (`said_for_workers`): what one compiles it writes down, the next only reads it.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from multiprocessing.context import BaseContext
 from multiprocessing.synchronize import Event, RLock
@@ -33,6 +38,7 @@ OURS = ("analysis.", "limits.", "models.", "selection.", "simulation.", "search_
 def alone_in_process() -> None:
     """Say that nobody else's compiled code runs in this process."""
     ALONE.set()
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 
 
 @contextmanager
@@ -42,6 +48,7 @@ def compiling_said() -> Iterator[None]:
 
     if ALONE.is_set():
         _load_without_others()
+        _remember_operators()
     listener = when_compiling(lambda: log.info(MESSAGE))
     try:
         yield
@@ -66,6 +73,25 @@ def _load_without_others() -> None:
         import_module("numba.np.arraymath")
     finally:
         vars(linalg)["ensure_blas"] = asked
+
+
+@cache
+def _remember_operators() -> None:
+    """What a function makes of numbers, asked once for each function and their types."""
+    from numba.core.types import Boolean, Function, Number
+
+    ask = Function.get_call_type
+
+    @cache
+    def answer(function: Any, context: Any, types: tuple[Any, ...]) -> Any:
+        return ask(function, context, types, {})
+
+    def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws or not all(isinstance(a, (Boolean, Number)) for a in args):
+            return ask(function, context, args, kws)
+        return answer(function, context, tuple(args))
+
+    Function.get_call_type = get_call_type
 
 
 def when_compiling(tell: Callable[[], Any]) -> Any:
@@ -100,6 +126,7 @@ class WorkersCompile:
     told: Event  # set by the first that compiles
     turn: RLock  # of the one that compiles, or reads what was compiled
     alone: bool  # as in `alone_in_process`
+    collector: tuple[int, int, int]  # how often Python's looks; a compiler makes many objects
 
 
 def compile_in_turn(workers: WorkersCompile) -> None:
@@ -115,8 +142,10 @@ def compile_in_turn(workers: WorkersCompile) -> None:
         def on_end(self, _: Any) -> None:
             workers.turn.release()
 
+    gc.set_threshold(*workers.collector)
     if workers.alone:
         _load_without_others()
+        _remember_operators()
     event.register("numba:compiler_lock", Turn())
     when_compiling(workers.told.set)
 
@@ -124,7 +153,7 @@ def compile_in_turn(workers: WorkersCompile) -> None:
 @contextmanager
 def said_for_workers(context: BaseContext) -> Iterator[WorkersCompile]:
     """For the processes that are given to `compile_in_turn`: a line in the log of this one."""
-    workers = WorkersCompile(context.Event(), context.RLock(), ALONE.is_set())
+    workers = WorkersCompile(context.Event(), context.RLock(), ALONE.is_set(), gc.get_threshold())
     ended = threading.Event()
 
     def wait() -> None:

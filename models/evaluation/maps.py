@@ -104,7 +104,7 @@ def decision_boundary(
         low = np.maximum(low, everywhere.min(axis=0) - margin)
         high = np.minimum(high, everywhere.max(axis=0) + margin)
     axes = np.array([np.linspace(a, b, n_grid) for a, b in zip(low, high, strict=True)])
-    grid = np.empty((n_grid,) * len(at) + (len(model.features),))
+    grid = np.empty((n_grid,) * len(at) + (len(model.features),), np.float32)  # as events are
     grid[..., at] = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     grid[..., others] = middle
     flat = grid.reshape(-1, len(model.features))

@@ -27,7 +27,10 @@ def random_order(n: int, seed: tuple[int, ...]) -> npt.NDArray[np.uint32]:
         msg = f"{n} events do not fit 32-bit indices; train on parts and add their group sums"
         raise ValueError(msg)
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    return _random_order(n, max(1, -(-n // BUCKET)), state)
+    n_buckets = max(1, -(-n // BUCKET))
+    order = np.empty(n, np.uint32)
+    _fill_order(order, np.zeros(n_buckets + 1, np.int64), np.empty(n_buckets, np.int64), state)
+    return order
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -42,17 +45,16 @@ def _draw(state, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _random_order(n, n_buckets, seed):  # type: ignore[no-untyped-def]
+def _fill_order(order, begin, place, seed):  # type: ignore[no-untyped-def]
     # a random bucket for each index, then a shuffle in each bucket: uniform, and kind to caches
-    begin = np.zeros(n_buckets + 1, np.int64)
+    n, n_buckets = len(order), len(place)
     state = seed
     for _ in range(n):
         state, bucket = _draw(state, n_buckets)
         begin[bucket + 1] += 1
     for bucket in range(n_buckets):  # np.cumsum would be compiled, this is not worth a function
+        place[bucket] = begin[bucket]
         begin[bucket + 1] += begin[bucket]
-    place = begin.copy()
-    order = np.empty(n, np.uint32)
     again = seed
     for i in range(n):
         again, bucket = _draw(again, n_buckets)
@@ -63,7 +65,6 @@ def _random_order(n, n_buckets, seed):  # type: ignore[no-untyped-def]
         for i in range(begin[bucket + 1] - first - 1, 0, -1):
             state, j = _draw(state, i + 1)
             order[first + i], order[first + j] = order[first + j], order[first + i]
-    return order
 
 
 def random_labels(

@@ -37,6 +37,7 @@ LINE = 16  # numbers in a cache line
 LANES = 32  # events; what the compiled loops take at once, the rest goes one by one
 SPINS = 2000  # looks at a number before the processor is offered to somebody else
 SCORE, BCE, ACCEPTED = 0, 1, 2
+_FIRST, _NEXT = np.int64(0), np.int64(1)  # for a plain 0 numba would compile once more
 
 _f = np.float32
 _ONE = _f(1.0)
@@ -245,7 +246,7 @@ def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-unty
             h2[k, e] = g
         gradient[W3 + k] += a
         gradient[B2 + k] += b
-    _add_products(h2, h1, width2, width1, m, gradient, W2, width1, 1)
+    _add_products(h2, h1, width2, width1, m, gradient, W2, width1, _NEXT)
     if n_in == 4:
         for j in range(0, width1, 2):
             s0 = s1 = a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = _f(0.0)
@@ -299,7 +300,7 @@ def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-unty
             h1[j + 1, e] = v
         gradient[B1 + j] += s0
         gradient[B1 + j + 1] += s1
-    _add_products(x, h1, n_in, width1, m, gradient, 0, 1, n_in)
+    _add_products(x, h1, n_in, width1, m, gradient, _FIRST, _NEXT, n_in)
 
 
 @njit(**_OPTIONS)
