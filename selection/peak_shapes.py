@@ -13,11 +13,12 @@ compiled loop of exp and log, which does not, would have to be compiled before t
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Values = npt.NDArray[np.float64]
+Values = npt.NDArray[np.floating[Any]]
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 

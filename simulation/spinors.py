@@ -30,7 +30,7 @@ UP, DOWN = np.int64(0), np.int64(1)  # for a plain 0 numba would compile once mo
 
 
 @inner(fastmath=FINITE)
-def spinor(p: Vector, m: float, spin: int, sign: float) -> Spinor:
+def spinor(p: Vector, m: float, spin: int | np.int64, sign: float) -> Spinor:
     """u (sign = 1) or v (sign = -1) of momentum p [GeV], spin UP or DOWN; u_bar u = 2m."""
     x, y, z, e = p
     norm = 1 / sqrt(2 * (e + m))

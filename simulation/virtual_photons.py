@@ -32,7 +32,7 @@ def versine_of(pt: float, p: float) -> float:
 
 
 @inner()
-def hole_versine(phi: float, which: int, to_lab: FloatArray) -> float:
+def hole_versine(phi: float, which: int | np.int64, to_lab: FloatArray) -> float:
     """1 - cos of the CM angle at which leg `which` (ELECTRON, POSITRON) leaves its beam hole.
 
     The edge is p_z = cos(edge) E in the lab, linear in sin and cos of the angle; the beams cross,

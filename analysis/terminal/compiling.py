@@ -91,7 +91,7 @@ def _remember_operators() -> None:
             return ask(function, context, args, kws)
         return answer(function, context, tuple(args))
 
-    Function.get_call_type = get_call_type
+    Function.get_call_type = get_call_type  # type: ignore[assignment, method-assign]
 
 
 def when_compiling(tell: Callable[[], Any]) -> Any:
