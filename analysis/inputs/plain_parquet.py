@@ -1,0 +1,303 @@
+"""Columns of a parquet file that are one number per row, read page by page from its bytes.
+
+    rows [a, b) of a group  ->  pages that hold them  ->  marks, numbers
+                                                          marks, places in the list of the group
+
+pyarrow makes a column of marks and numbers and copies it into one of numbers, in memory that it
+asks the system for each time; here the numbers of a page go where they belong. Its description of
+the file is used. Marks say which rows are missing: where any is, and for everything else than
+plain numbers and places (bits, collections, other encodings and codecs, damage), `read` gives None,
+and the column is left to pyarrow.
+
+A page begins with its description in Thrift's compact protocol: fields with a number and a type,
+whole numbers as varints, signs folded.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analysis.inputs.root_bytes import LocalFile, NotPlainError
+
+STORED = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8"}
+CODECS = {"ZSTD": "zstd", "SNAPPY": "snappy", "UNCOMPRESSED": None}
+PLAIN, OLD_PLACES, RUNS, PLACES = 0, 2, 3, 8  # encodings of numbers and marks
+DATA, LIST, DATA_2 = 0, 2, 3  # types of pages
+TRUE, FALSE, WHOLE, BYTES, STRUCTURE = 1, 2, (4, 5, 6), 8, 12  # types of Thrift
+DESCRIBED = 512  # bytes; a description is shorter, one that is not is left to pyarrow
+LEVELS = 1 << 16  # bytes that a page may have beside its numbers, and two for each row
+NOT_HERE = (NotPlainError, struct.error, ValueError, LookupError, OSError, MemoryError)
+
+Array = npt.NDArray[Any]
+
+
+class Page(NamedTuple):
+    """A page, and where it is."""
+
+    kind: int
+    encoding: int
+    first: int  # row of its group; 0 of a list
+    n: int
+    at: int  # after its description
+    n_packed: int
+    n_whole: int
+    n_marks: int | None  # bytes before what is compressed; None: inside it
+    packed: bool
+
+
+@dataclass(frozen=True)
+class Column:
+    """One number per row, or none."""
+
+    at: int  # among the columns of the file
+    kind: np.dtype[Any]  # as pyarrow gives it
+    stored: np.dtype[Any]
+    marked: bool
+
+
+@dataclass
+class Chunk:
+    """A column in one group of rows: its pages, found as far as rows are asked for."""
+
+    column: Column
+    group: int
+    codec: str | None
+    next_at: int
+    end: int
+    n_rows: int
+    pages: list[Page] = field(default_factory=list)
+    listed: Array | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class PlainParquet:
+    """The plain columns of a local file; any number of threads may read it."""
+
+    def __init__(self, file: LocalFile, metadata: Any, schema: Any, starts: Array) -> None:
+        self.file, self.metadata, self.starts = file, metadata, starts
+        self.columns = _columns(metadata.schema, schema)
+        self._chunks: dict[str, Chunk] = {}  # of each column the last: rows come in their order
+
+    def read(self, name: str, start: int, stop: int) -> Array | None:
+        """Rows [start, stop) of a column; None if they are left to pyarrow."""
+        column = self.columns.get(name)
+        if column is None:
+            return None
+        out = np.empty(stop - start, column.kind)
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        last = int(np.searchsorted(self.starts, stop, side="left"))
+        try:
+            for group in range(first, last):
+                begin, end = (int(row) for row in self.starts[group : group + 2])
+                a, b = max(begin, start), min(end, stop)
+                if a < b:
+                    chunk = self._chunk(name, column, group, end - begin)
+                    _fill(self.file, chunk, a - begin, out[a - start : b - start])
+        except NOT_HERE:
+            return None
+        return out
+
+    def _chunk(self, name: str, column: Column, group: int, n_rows: int) -> Chunk:
+        chunk = self._chunks.get(name)
+        if chunk is None or chunk.group != group:
+            found = self.metadata.row_group(group).column(column.at)
+            at, codec = found.data_page_offset, found.compression
+            if found.has_dictionary_page and 0 < (found.dictionary_page_offset or 0) < at:
+                at = found.dictionary_page_offset
+            if codec not in CODECS or found.file_path:
+                raise NotPlainError(codec)
+            end = at + found.total_compressed_size
+            chunk = Chunk(column, group, CODECS[codec], at, end, n_rows)
+            self._chunks[name] = chunk
+        return chunk
+
+
+def _columns(stored: Any, schema: Any) -> dict[str, Column]:
+    """Name -> column, of those that can be one number in each row."""
+    found: dict[str, Column] = {}
+    names = Counter(schema.names)
+    for at in range(len(stored)):
+        column = stored.column(at)
+        name, form = column.path, STORED.get(column.physical_type)
+        if form is None or names[name] != 1 or column.max_repetition_level:
+            continue
+        kind = schema.field(name).type
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if number and column.max_definition_level <= 1:
+            marked = column.max_definition_level == 1
+            found[name] = Column(at, np.dtype(kind.to_pandas_dtype()), np.dtype(form), marked)
+    return found
+
+
+def _fill(file: LocalFile, chunk: Chunk, start: int, out: Array) -> None:
+    """Rows of a group from `start` on, as many as out has."""
+    stop = start + len(out)
+    with chunk.lock:
+        while _found(chunk) < stop:
+            _find_page(file, chunk)
+        wanted = [p for p in chunk.pages if p.first < stop and p.first + p.n > start]
+        listed = chunk.listed
+    for page in wanted:
+        values = _numbers(chunk, page, memoryview(file.bytes_at(page.at, page.n_packed)), listed)
+        a, b = max(page.first, start), min(page.first + page.n, stop)
+        out[a - start : b - start] = values[a - page.first : b - page.first]
+
+
+def _found(chunk: Chunk) -> int:
+    """Rows of the pages that are known."""
+    return chunk.pages[-1].first + chunk.pages[-1].n if chunk.pages else 0
+
+
+def _find_page(file: LocalFile, chunk: Chunk) -> None:
+    """The next page."""
+    data = file.bytes_at(chunk.next_at, min(DESCRIBED, chunk.end - chunk.next_at))
+    try:
+        page = _page(data, chunk.next_at, _found(chunk))
+        possible = _possible(chunk, page)
+    except (TypeError, RecursionError) as error:  # a structure for a number, a number for one
+        raise NotPlainError(str(error)) from error
+    if not possible:
+        msg = f"a page of {page.n} numbers is damaged"
+        raise ValueError(msg)
+    chunk.next_at = page.at + page.n_packed
+    if page.kind == LIST:
+        packed = memoryview(file.bytes_at(page.at, page.n_packed))
+        chunk.listed = np.frombuffer(_whole(chunk, page, packed), chunk.column.stored, page.n)
+    else:
+        chunk.pages.append(page)
+
+
+def _possible(chunk: Chunk, page: Page) -> bool:
+    """Can it be there and hold what it says? Bytes come from strangers."""
+    most = LEVELS + page.n * (2 + chunk.column.stored.itemsize)
+    rows = page.n >= 0 and page.first + page.n <= chunk.n_rows
+    place = page.n_packed >= 0 and page.at + page.n_packed <= chunk.end
+    marks = 0 <= (page.n_marks or 0) <= min(page.n_packed, page.n_whole)
+    return rows and place and marks and page.n_whole <= most
+
+
+def _page(data: bytes, begin: int, first: int) -> Page:
+    """What the bytes at `begin` of the file describe."""
+    described, size = _fields(data, 0)
+    kind, n_whole, n_packed = (described[i] for i in (1, 2, 3))
+    marks, packed = None, True
+    if kind == DATA:
+        n, encoding, of_marks = (described[5][i] for i in (1, 2, 3))
+        plain = of_marks == RUNS
+    elif kind == LIST:
+        n, encoding, first = described[7][1], described[7][2], 0
+        plain = encoding != PLACES
+    elif kind == DATA_2:
+        n, missing, encoding, marks, repeated = (described[8][i] for i in (1, 2, 4, 5, 6))
+        packed = described[8].get(7, True)
+        plain = missing == repeated == 0
+    else:
+        plain = False
+    if not plain or encoding not in (PLAIN, OLD_PLACES, PLACES):
+        msg = f"a page of type {kind}"
+        raise NotPlainError(msg)
+    return Page(kind, encoding, first, n, begin + size, n_packed, n_whole, marks, packed)
+
+
+def _numbers(chunk: Chunk, page: Page, data: memoryview, listed: Array | None) -> Array:
+    """The numbers of a page, as they are stored."""
+    body: memoryview | npt.NDArray[np.uint8]
+    if page.n_marks is None:
+        body = np.frombuffer(_whole(chunk, page, data), np.uint8)
+        if chunk.column.marked:
+            end = 4 + int(body[:4].view("<u4")[0])
+            if not _all_there(body[4:end].tobytes(), page.n):
+                msg = "missing numbers"
+                raise NotPlainError(msg)
+            body = body[end:]
+    else:
+        n_packed, n_whole = page.n_packed - page.n_marks, page.n_whole - page.n_marks
+        rest = page._replace(n_packed=n_packed, n_whole=n_whole)
+        body = np.frombuffer(_whole(chunk, rest, data[page.n_marks :]), np.uint8)
+    if page.encoding == PLAIN:
+        return np.frombuffer(body, chunk.column.stored, page.n)
+    if listed is None:
+        msg = "places without a list"
+        raise ValueError(msg)
+    from analysis.inputs.packed_runs import unpacked_runs  # numba: only files with lists need it
+
+    places = np.empty(page.n, np.uint32)
+    if unpacked_runs(body[1:], int(body[0]), places) >= len(listed):
+        msg = "a place beyond the list"
+        raise ValueError(msg)
+    found: Array = listed.take(places)
+    return found
+
+
+def _whole(chunk: Chunk, page: Page, data: memoryview) -> Any:
+    """The bytes of a page, decompressed."""
+    if chunk.codec is None or not page.packed:
+        return data
+    if chunk.codec == "snappy" and _varint(data, 0)[0] != page.n_whole:  # zstd is asked by Arrow
+        msg = "a compressed page has another size than it says"
+        raise ValueError(msg)
+    return pa.decompress(data, page.n_whole, codec=chunk.codec)
+
+
+def _all_there(marks: bytes, n: int) -> bool:
+    """Are the first n marks, in runs of equal ones or of bits, all 1?"""
+    at = 0
+    while n > 0:
+        run, at = _varint(marks, at)
+        if run & 1:
+            size = run >> 1
+            bits = int.from_bytes(marks[at : at + size], "little")
+            if ~bits & ((1 << min(n, 8 * size)) - 1):
+                return False
+            n, at = n - 8 * size, at + size
+        else:
+            if marks[at] != 1:
+                return False
+            n, at = n - (run >> 1), at + 1
+    return True
+
+
+def _fields(data: bytes, at: int) -> tuple[dict[int, Any], int]:
+    """Number -> value of a structure, and where it ends; texts and collections are passed over."""
+    found: dict[int, Any] = {}
+    number = 0
+    while head := data[at]:
+        kind, step = head & 15, head >> 4
+        number += step
+        if not step:
+            msg = "a field of a later version"
+            raise NotPlainError(msg)
+        if kind in WHOLE:
+            n, at = _varint(data, at + 1)
+            found[number] = (n >> 1) ^ -(n & 1)
+        elif kind == BYTES:
+            n, at = _varint(data, at + 1)
+            at += n
+        elif kind == STRUCTURE:
+            found[number], at = _fields(data, at + 1)
+        elif kind in (TRUE, FALSE):
+            found[number] = kind == TRUE
+            at += 1
+        else:
+            msg = f"a field of type {kind}"
+            raise NotPlainError(msg)
+    return found, at + 1
+
+
+def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    byte = data[at]
+    n, shift = byte & 127, 7
+    while byte > 127:
+        at += 1
+        byte = data[at]
+        n |= (byte & 127) << shift
+        shift += 7
+    return n, at + 1

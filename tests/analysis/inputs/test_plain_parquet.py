@@ -1,0 +1,210 @@
+"""Numbers of a parquet file are read from its pages; anything else by pyarrow, with the same result."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.inputs.packed_runs import unpacked_runs
+from analysis.inputs.parquet_table import ParquetTable
+from analysis.inputs.plain_parquet import _all_there, _fields
+from analysis.inputs.root_bytes import LocalFile
+
+N = 5000
+KINDS = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+
+
+def numbers():
+    """Columns of every kind, few and many different values, in their whole range."""
+    rng = np.random.default_rng(3)
+    found = {}
+    for kind in KINDS:
+        size = np.dtype(kind).itemsize
+        found[kind] = np.frombuffer(rng.bytes(N * size), kind).copy()
+        found[f"{kind}_few"] = found[kind][rng.integers(0, 11, N)]
+        found[f"{kind}_one"] = np.repeat(found[kind][:1], N)
+    return found
+
+
+WRITERS = {
+    "as it comes": {},
+    "plain": {"use_dictionary": False},
+    "zstd": {"compression": "zstd"},
+    "not packed": {"compression": "none"},
+    "version 2": {"data_page_version": "2.0", "compression": "zstd"},
+    "version 2, not packed": {"data_page_version": "2.0", "compression": "none"},
+    "small groups": {"row_group_size": 700},
+    "small pages": {"max_rows_per_page": 90, "write_batch_size": 90},
+    "list given up": {"dictionary_pagesize_limit": 3000, "write_batch_size": 100},
+    "checksums": {"write_page_checksum": True, "write_page_index": True},
+    "first version": {"version": "1.0"},
+}
+
+
+def raw(values):
+    """NaN and -0.0 are compared as bits."""
+    return values.view(f"u{values.itemsize}")
+
+
+@pytest.mark.parametrize("needed", [True, False], ids=["needed", "may be missing"])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_rows_are_those_written_whatever_the_writer(tmp_path, writer, needed):
+    values = numbers()
+    fields = [
+        pa.field(k, pa.from_numpy_dtype(v.dtype), nullable=not needed) for k, v in values.items()
+    ]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(values, schema=pa.schema(fields)), path, **WRITERS[writer])
+    table = ParquetTable(path)
+    for (name, written), rows in itertools.product(
+        values.items(), ((0, N), (0, 1), (689, 711), (1234, 4321), (N - 1, N))
+    ):
+        found = table.plain.read(name, *rows)
+        assert found is not None, name
+        assert (
+            found.dtype
+            == table.metadata.schema.to_arrow_schema().field(name).type.to_pandas_dtype()
+        )
+        assert np.array_equal(raw(found.astype(written.dtype)), raw(written[slice(*rows)]))
+
+
+@pytest.mark.parametrize("how", [{}, {"data_page_version": "2.0"}, {"use_dictionary": False}])
+def test_missing_numbers_are_nan_and_only_where_they_are_missing(tmp_path, how):
+    values = np.arange(400.0)
+    there = np.arange(400) % 37 != 36
+    columns = {"x": pa.array(values, mask=~there), "k": pa.array(np.arange(400), mask=~there)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", **how)
+    table = ParquetTable(tmp_path / "a.parquet")
+    for name in columns:
+        found = table.read(name, 10, 390)
+        assert np.array_equal(np.isnan(found), ~there[10:390])
+        assert np.array_equal(found[there[10:390]], values[10:390][there[10:390]])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"compression": "gzip"},
+        {"compression": "lz4"},
+        {"use_dictionary": False, "column_encoding": {"x": "BYTE_STREAM_SPLIT"}},
+        {"use_dictionary": False, "column_encoding": {"k": "DELTA_BINARY_PACKED"}},
+    ],
+    ids=str,
+)
+def test_what_is_not_plain_is_read_by_pyarrow(tmp_path, how):
+    columns = {"x": np.linspace(0, 1, N), "k": np.arange(N), "yes": np.arange(N) % 3 == 0}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", **how)
+    table = ParquetTable(tmp_path / "a.parquet")
+    assert any(table.plain.read(name, 0, 9) is None for name in ("x", "k"))
+    for name, written in columns.items():
+        assert np.array_equal(table.read(name, 7, N), written[7:])
+
+
+def test_a_column_inside_another_is_not_taken_for_one_of_its_name(tmp_path):
+    inside = pa.StructArray.from_arrays([pa.array([1.0, 2.0])], ["b"])
+    table = pa.table({"a": inside, "a.b": pa.array([5.0, 6.0])})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert ParquetTable(tmp_path / "a.parquet").read("a.b", 0, 2).tolist() == [5.0, 6.0]
+
+
+def test_a_piece_reads_the_pages_of_its_rows_only(tmp_path, monkeypatch):
+    x = np.random.default_rng(1).random(40_000)
+    how = {"max_rows_per_page": 1000, "use_dictionary": False, "compression": "none"}
+    pq.write_table(pa.table({"x": x}), tmp_path / "a.parquet", **how)
+    table, sizes = ParquetTable(tmp_path / "a.parquet"), []
+    read = LocalFile.bytes_at
+    monkeypatch.setattr(
+        LocalFile, "bytes_at", lambda self, at, n: sizes.append(n) or read(self, at, n)
+    )
+    assert np.array_equal(table.read("x", 0, 10), x[:10])
+    assert sum(sizes) < 2 * 8000  # of 320 000
+    assert np.array_equal(table.read("x", 38_000, 38_001), x[38_000:38_001])
+    assert sum(n > 512 for n in sizes) == 2
+
+
+def test_a_damaged_description_is_an_error_and_never_another_number(tmp_path):
+    x = np.random.default_rng(1).random(2000)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": x}), path, compression="zstd", use_dictionary=False)
+    whole = path.read_bytes()
+    page = ParquetTable(path).plain
+    page.read("x", 0, 1)
+    at = page._chunks["x"].pages[0].at
+    for place in range(4, at + 4):  # to the end of the four bytes with which zstd begins
+        data = bytearray(whole)
+        data[place] ^= 0x55
+        path.write_bytes(data)
+        try:
+            found = ParquetTable(path).read("x", 0, 2000)
+        except (OSError, ValueError):
+            continue
+        assert np.array_equal(found, x)
+
+
+@given(data=st.data())
+def test_any_bytes_in_place_of_a_page_are_left_to_pyarrow_or_read(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "fuzzed.parquet"
+    pq.write_table(pa.table({"x": np.arange(300) % 50}), path)
+    whole = bytearray(path.read_bytes())
+    end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    at = data.draw(st.integers(4, end - 1))
+    other = data.draw(st.binary(min_size=1, max_size=min(40, end - at)))
+    whole[at : at + len(other)] = other
+    path.write_bytes(whole)
+    found = ParquetTable(path).plain.read("x", 0, 300)
+    assert found is None or found.shape == (300,)
+
+
+def varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+
+@st.composite
+def runs(draw):
+    """Numbers of a width, and their bytes, made with whole numbers of any length."""
+    width = draw(st.integers(0, 32))
+    value = st.integers(0, 2**width - 1)
+    numbers, data = [], b""
+    for _ in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            n, one = draw(st.integers(1, 200)), draw(value)
+            numbers += [one] * n
+            data += varint(n << 1) + one.to_bytes((width + 7) // 8, "little")
+        else:
+            packed = draw(st.lists(value, min_size=8, max_size=40))
+            packed = packed[: len(packed) // 8 * 8]
+            bits = sum(one << (i * width) for i, one in enumerate(packed))
+            numbers += packed
+            data += varint(len(packed) // 8 << 1 | 1) + bits.to_bytes(
+                len(packed) // 8 * width, "little"
+            )
+    return width, numbers, data
+
+
+@given(runs())
+def test_runs_hold_the_numbers_that_were_put_in(made):
+    width, numbers, data = made
+    out = np.zeros(len(numbers), np.uint32)
+    assert unpacked_runs(np.frombuffer(data, np.uint8), width, out) == max(numbers)
+    assert out.tolist() == numbers
+    if width == 1:
+        assert _all_there(data, len(numbers)) == all(numbers)
+
+
+@given(st.binary(max_size=30), st.integers(0, 40))
+def test_runs_of_any_bytes_end_inside_them(data, width):
+    n = 50
+    out = np.full(n + 10, 7, np.uint32)
+    most = unpacked_runs(np.frombuffer(data, np.uint8), width, out[:n])
+    assert (out[n:] == 7).all()
+    assert most == 2**32 or most == out[:n].max()
+
+
+def test_a_description_is_read_by_its_types():
+    # 1: -3 (i32), 2: true, 4: bytes, 5: {1: 300 (i64)}
+    data = bytes([0x15, 5, 0x11, 0x28, 2, 9, 9, 0x1C, 0x16, *varint(600), 0, 0])
+    assert _fields(data, 0) == ({1: -3, 2: True, 5: {1: 300}}, len(data))
