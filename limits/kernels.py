@@ -32,12 +32,21 @@ BIG, LOG_BIG = 1e50, math.log(1e50)
 
 
 @inner()
+def filled(n: int, value: float) -> Floats:
+    """n times the same; numpy's functions for it are three for the compiler."""
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = value
+    return out
+
+
+@inner()
 def log_normal_nodes(
     kappa: float, curvature: float, step: float, z_max: float
 ) -> tuple[Floats, Floats]:
     """e^(kappa z_j) and omega_j (sum 1) for functions of -d2(ln f)/d(ln scale)2 <= curvature."""
     if kappa == 0.0:
-        return np.ones(1), np.ones(1)
+        return filled(1, 1.0), filled(1, 1.0)
     h = step / math.sqrt(1.0 + kappa * kappa * curvature)
     half = math.ceil(z_max / h)
     scale, omega, total = np.empty(2 * half + 1), np.empty(2 * half + 1), 0.0
@@ -85,7 +94,7 @@ def tail_over_term(a: float, k: float, x: float) -> float:
 @inner()
 def process_counts(k: float, w: float, kappa: float, size: int) -> tuple[Floats, Floats]:
     """P(m) and P(>= m), m < size, of one process."""
-    pmf, tail, rise = np.zeros(size), np.empty(size), np.empty(size)
+    pmf, tail, rise = filled(size, 0.0), np.empty(size), np.empty(size)
     for m in range(size):
         rise[m] = (k + m) / (m + 1)
     scale, omega = normalisation_nodes(k, w, kappa, size)
@@ -120,7 +129,7 @@ def fill_tables(
     """P(n | b) and P(>= n | b) of all processes together, for each mass up to its size."""
     for i in range(len(size)):
         n = size[i]
-        total, more = np.zeros(n), np.zeros(n)
+        total, more = filled(n, 0.0), filled(n, 0.0)
         total[0] = more[0] = 1.0
         empty = True
         for p in range(k.shape[1]):
@@ -130,7 +139,7 @@ def fill_tables(
             if empty:
                 total, more, empty = one, one_more, False
                 continue
-            both, both_more = np.zeros(n), one_more.copy()
+            both, both_more = filled(n, 0.0), one_more.copy()
             for m in range(n):
                 if one[m] > 0.0:
                     for rest in range(n - m):
@@ -152,13 +161,13 @@ def log_of_sum(a: float, b: float) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_row(k: Floats, w: Floats, kappa: Floats, n: int) -> Floats:
     """ln P(m | b), m <= n, of one mass: where P itself is too small for a number."""
-    total = np.full(n + 1, -np.inf)
+    total = filled(n + 1, -np.inf)
     total[0] = 0.0
     for p in range(len(k)):
         if k[p] * w[p] == 0.0:
             continue
         scale, omega = normalisation_nodes(k[p], w[p], kappa[p], n + 1)
-        one, both = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
+        one, both = filled(n + 1, -np.inf), filled(n + 1, -np.inf)
         for j in range(len(scale)):
             events = w[p] * scale[j]
             term = math.log(omega[j]) - k[p] * math.log1p(events)

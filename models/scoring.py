@@ -50,7 +50,7 @@ def network_scores(
     weights[i] (n_out, n_in) and biases[i] (n_out,) of each layer, tanh between them.
     """
     out = np.empty(len(features), np.float32)
-    _run(features, weights, biases, feature_min, feature_max, out)
+    _run(features, weights, biases, feature_min, feature_max, out, squash=True)
     return out
 
 
@@ -77,10 +77,13 @@ def network_logits(
     feature_min: FloatArray,
     feature_max: FloatArray,
 ) -> Floats:
-    """Output before the sigmoid, z (n,); arguments as for network_scores."""
-    out = np.empty(len(features))
-    _run(features, weights, biases, feature_min, feature_max, out)
-    return out * -log(2)
+    """Output before the sigmoid, z (n,); arguments as for network_scores.
+
+    As exact as the features: seven digits of float32, all of float64.
+    """
+    out: Float32s | Floats = np.empty(len(features), np.result_type(features.dtype, np.float32))
+    _run(features, weights, biases, feature_min, feature_max, out, squash=False)
+    return out.astype(np.float64) * -log(2)
 
 
 def _run(
@@ -90,19 +93,19 @@ def _run(
     feature_min: FloatArray,
     feature_max: FloatArray,
     out: Float32s | Floats,
+    *,
+    squash: bool,
 ) -> None:
-    """Scores into an array of float32, -z / ln 2 into one of float64."""
+    """Scores into an array, or -z / ln 2."""
     if features.ndim != 2 or features.shape[1] != len(feature_min):
         msg = f"features have shape {features.shape}, expected (n_events, {len(feature_min)})"
         raise ValueError(msg)
     layers = _layers(weights, biases, feature_min, feature_max)
-    squash = out.dtype == np.float32
-    if squash and features.dtype == np.float32:
-        _forward(np.ascontiguousarray(features.T), *layers, out, squash)
-        return
-    # everything else in float64, in and out: a kernel for each pair of types is a second to compile
-    whole = out if out.dtype == np.float64 else np.empty(len(out))
-    _forward(np.ascontiguousarray(features.T, dtype=np.float64), *layers, whole, squash)
+    rows = np.zeros((layers[0][0].shape[1] + sum(map(len, layers[1])), _BLOCK))
+    # both float32 or both float64: a kernel for each pair of types is half a second to compile
+    kind = np.float32 if features.dtype == out.dtype == np.float32 else np.float64
+    whole = out if out.dtype == kind else np.empty(len(out))
+    _forward(np.ascontiguousarray(features.T, dtype=kind), *layers, rows, whole, squash)
     if whole is not out:
         out[:] = whole
 
@@ -152,18 +155,16 @@ def _forward(
     x: FloatArray,
     weights: tuple[Floats, ...],
     biases: tuple[Floats, ...],
+    rows: Floats,
     out: Float32s | Floats,
     squash: bool,
 ) -> None:
     """x (n_features, n) -> out (n,), the t of the last layer, or s(t) if it is to be squashed.
 
-    The activations of all layers are rows of one allocation: compiled loops ask at run time
-    whether their arrays overlap, and here the answer, and with it the rounding, is always the same.
+    The activations of all layers are `rows` of one allocation, zero before: compiled loops ask at
+    run time whether their arrays overlap, and here the answer, and with it the rounding, is always
+    the same.
     """
-    n_rows = weights[0].shape[1]
-    for w in weights:
-        n_rows += w.shape[0]
-    rows = np.zeros((n_rows, _BLOCK))
     for start in range(0, len(out), _BLOCK):
         n = min(_BLOCK, len(out) - start)
         for i in range(len(x)):
@@ -189,6 +190,6 @@ def _forward(
                     for e in range(_BLOCK):
                         t[e] = _s(t[e])
             first, to = to, to + w.shape[0]
-        target = rows[n_rows - 1]
+        target = rows[len(rows) - 1]
         for e in range(n):
             out[start + e] = target[e]

@@ -148,8 +148,8 @@ EQUIVALENT = {
      "events = [client.scatter(list(pair), broadcast=False, hash=False) for pair in sets]"):
     "how events travel to workers",
     ("models/training/punzi_epoch.py",
-     "helpers = [Thread(target=share_batches, args=all_batches) for _ in range(threads - 1)]",
-     "helpers = [Thread(target=share_batches, args=all_batches) for _ in range((threads + 1))]"):
+     "own, *others = [memory_of(widths, theta) for _ in range(threads)]",
+     "own, *others = [memory_of(widths, theta) for _ in range((threads + 2))]"):
     "threads change no bit",
     ("analysis/apply/output.py",
      "return None if plain else uproot.LZ4(1)",

@@ -128,8 +128,8 @@ def _signal_scores(events: WindowEvents, score: Floats, threads: int) -> Scan:
     edges = np.linspace(0, len(events.background_row), _BLOCKS + 1).astype(np.int64)
 
     def sweep(block: int) -> Floats:
-        part = slice(edges[block], edges[block + 1])
-        return _histogram(
+        part, out = slice(edges[block], edges[block + 1]), np.zeros(len(candidates))
+        _fill_histogram(
             score,
             events.background_row[part],
             events.background_first[part],
@@ -139,7 +139,9 @@ def _signal_scores(events: WindowEvents, score: Floats, threads: int) -> Scan:
             low,
             inverse,
             grid,
+            out,
         )
+        return out
 
     with ThreadPoolExecutor(threads) as pool:
         histogram = np.sum(list(pool.map(sweep, range(_BLOCKS))), axis=0)
@@ -205,7 +207,7 @@ def _lookup(start: RowArray, candidates: Floats) -> tuple[Floats, Floats, RowArr
 
 
 @numba.njit(cache=True, nogil=True)
-def _histogram(
+def _fill_histogram(
     score: Floats,
     row: RowArray,
     first: IntArray,
@@ -215,9 +217,9 @@ def _histogram(
     low: Floats,
     inverse: Floats,
     grid: RowArray,
-) -> Floats:
+    out: Floats,
+) -> None:
     """Adds each event, per window, to the highest candidate at or below its score."""
-    out = np.zeros(len(candidates))
     top = grid.shape[1] - 2
     for i in range(len(row)):
         s = score[row[i]]
@@ -234,4 +236,3 @@ def _histogram(
                     at += half
                 length -= half
             out[at] += weight[i]
-    return out

@@ -107,30 +107,38 @@ def window_sums(events: WindowEvents, score: FloatArray, cut: float | FloatArray
     cuts = np.broadcast_to(np.asarray(cut, dtype=np.float64), (n,)).copy()
     scores = np.ascontiguousarray(score, dtype=np.float64)
     own = np.repeat(np.arange(n, dtype=np.int16), np.diff(events.signal_start))
-    signal = _sums(scores, events.signal_row, own, own + np.int16(1), events.signal_weight, cuts)
-    background = _sums(
+    signal, background = np.zeros((2, n)), np.zeros((2, n))
+    s_stop, s_weight = own + np.int16(1), events.signal_weight
+    _add_sums(scores, events.signal_row, own, s_stop, s_weight, cuts, signal)
+    _add_sums(
         scores,
         events.background_row,
         events.background_first,
         events.background_stop,
         events.background_weight,
         cuts,
+        background,
     )
     return WindowSums(*signal, *background)
 
 
 @numba.njit(cache=True, nogil=True)
-def _sums(
-    score: Floats, row: RowArray, first: IntArray, stop: IntArray, weight: Floats, cut: Floats
-) -> Floats:
-    out = np.zeros((2, len(cut)))
+def _add_sums(
+    score: Floats,
+    row: RowArray,
+    first: IntArray,
+    stop: IntArray,
+    weight: Floats,
+    cut: Floats,
+    out: Floats,
+) -> None:
+    """Adds to out (2, n_windows) weights and their squares."""
     for i in range(len(row)):
         s, w = score[row[i]], weight[i]
         for k in range(first[i], stop[i]):
             if s >= cut[k]:
                 out[0, k] += w
                 out[1, k] += w * w
-    return out
 
 
 def one_more_event(events: WindowEvents) -> Floats:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from models.network import PunziNet
 from models.training.group_sums import packed, padded, padded_widths, put_back, scaling_rows
-from models.training.kernels import LINE, sgd_epoch
+from models.training.kernels import lines_of_zeros, memory_of, sgd_epoch
 from models.training.losses import class_weights
 from models.training.training_set import TrainingSet
 
@@ -39,9 +39,7 @@ def bce_rows(data: TrainingSet, network: PunziNet) -> npt.NDArray[np.float32]:
     low, inverse_range = scaling_rows(network, data.features)
     n_in = padded(len(low))
     width = -(-(n_in + 2) // 8) * 8
-    memory = np.zeros(len(data) * width + LINE, np.float32)
-    first = -memory.ctypes.data % (4 * LINE) // 4  # numpy's memory begins in the middle of a line
-    rows = memory[first : first + len(data) * width].reshape(len(data), width)
+    rows = lines_of_zeros(len(data) * width).reshape(len(data), width)
     for i in range(len(low)):
         rows[:, i] = (data.features[i] - low[i]) * inverse_range[i]
     rows[:, n_in] = bce_weights(data)
@@ -63,9 +61,10 @@ def fused_bce_epoch(
     Returns the mean loss of the batches, each before its step, or 0 where it is not wanted, which
     saves time; nan where the weights are not finite.
     """
-    theta = packed(list(network.parameters()))
-    widths = padded_widths(network)
-    mean = sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss)
+    theta, widths = packed(list(network.parameters())), padded_widths(network)
+    memory, gradient = memory_of(widths, theta), np.empty(len(theta))
+    mean = sgd_epoch(rows, order, batch_size, learning_rate, memory, gradient, widths, wants_loss)
+    theta = memory[-len(theta) :]
     put_back(theta, network)
     return float(mean) if np.isfinite(theta).all() else np.nan
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from models.network import PunziNet
-from models.training.kernels import ACCEPTED, BCE, SCORE, piece_sums
+from models.training.kernels import ACCEPTED, BCE, SCORE, memory_of, piece_sums
 from models.training.training_set import PIECE, GroupedEvents
 from selection.table import IntArray
 
@@ -127,7 +127,7 @@ def fused_sums(
         def task(part: slice) -> None:
             piece_sums(
                 events.features, events.weight, scaling, pieces.bounds[part], pieces.target[part],
-                code, theta, widths, out[part],
+                code, memory_of(widths, theta), widths, out[part],
             )  # fmt: skip
 
         for _ in over(task, _tasks(pieces.bounds) if over is not map else [slice(None)]):

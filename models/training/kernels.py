@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
@@ -40,6 +41,7 @@ SCORE, BCE, ACCEPTED = 0, 1, 2
 _FIRST, _NEXT = np.int64(0), np.int64(1)  # for a plain 0 numba would compile once more
 
 _f = np.float32
+Theta = npt.NDArray[np.float32]
 _ONE = _f(1.0)
 # rational approximation of tanh, absolute error 3e-7 (coefficients: Eigen, ptanh_float)
 _CLAMP = _f(7.90531110763549805)
@@ -93,9 +95,24 @@ def _log1p(u):  # type: ignore[no-untyped-def]
     return _f(2.0) * s * (_ONE + s2 * (_f(1 / 3) + s2 * (_f(1 / 5) + s2 * (_f(1 / 7) + s2 * tail))))
 
 
+def memory_of(widths: tuple[tuple[int, ...], ...], theta: Theta) -> Theta:
+    """What a kernel works in: rows of one block, zero, and theta at the end."""
+    rows = (sum(map(len, widths)) + 4) * BLOCK
+    memory = lines_of_zeros(rows + len(theta))
+    memory[rows:] = theta
+    return memory
+
+
+def lines_of_zeros(n: int) -> Theta:
+    """n zeros that begin with a cache line; numpy's memory begins in the middle of one."""
+    memory = np.zeros(n + LINE, _f)
+    first = -memory.ctypes.data % (4 * LINE) // 4
+    return memory[first : first + n]
+
+
 @njit(inline="always")
-def _scratch(widths, n_theta):  # type: ignore[no-untyped-def]
-    """x', h1, h2, z, d, w, target of one block, and theta: views of one allocation.
+def _parts(memory, widths):  # type: ignore[no-untyped-def]
+    """x', h1, h2, z, d, w, target of one block, and theta: views of the memory of `memory_of`.
 
     Compiled loops ask at run time whether their arrays overlap and go another way, with other
     roundings, if they might. Inside one allocation the answer is always the same; inputs are
@@ -104,7 +121,6 @@ def _scratch(widths, n_theta):  # type: ignore[no-untyped-def]
     """
     n_in, width1, width2 = len(widths[0]), len(widths[1]), len(widths[2])
     rows = n_in + width1 + width2
-    memory = np.zeros((rows + 4) * BLOCK + n_theta, _f)
     x = memory[: n_in * BLOCK].reshape(n_in, BLOCK)
     h1 = memory[n_in * BLOCK : (n_in + width1) * BLOCK].reshape(width1, BLOCK)
     h2 = memory[(n_in + width1) * BLOCK : rows * BLOCK].reshape(width2, BLOCK)
@@ -304,18 +320,16 @@ def _backward(x, theta, m, h1, h2, d, gradient, widths):  # type: ignore[no-unty
 
 
 @njit(**_OPTIONS)
-def piece_sums(features, weight, scaling, pieces, target, quantity, theta, widths, out):  # type: ignore[no-untyped-def]
+def piece_sums(features, weight, scaling, pieces, target, quantity, memory, widths, out):  # type: ignore[no-untyped-def]
     """out[p, 0] = sum of w q over piece p; out[p, 1:], if there, = its gradient by theta.
 
     features (n_features, n), weight (n,), scaling (2, n_features) = low and inverse_range, pieces
-    (p, 2) = first event and end, target (p,) 0 or 1, theta flat and padded; out (p, 1) or (p, 1 +
+    (p, 2) = first event and end, target (p,) 0 or 1, memory of `memory_of`; out (p, 1) or (p, 1 +
     n_parameters). `widths` holds three tuples as long as the padded inputs and hidden layers: numba
     knows the length of a tuple when it compiles, so every network size gets loops of fixed length,
     cached on disk.
     """
-    x, h1, h2, z, d, w, _, t = _scratch(widths, len(theta))
-    for q in range(len(theta)):  # of a slice numba compiles the words of an error too
-        t[q] = theta[q]
+    x, h1, h2, z, d, w, _, t = _parts(memory, widths)
     for p in range(len(pieces)):
         out[p] = 0.0
         sign = _ONE - _f(2.0) * target[p]
@@ -355,20 +369,18 @@ def piece_sums(features, weight, scaling, pieces, target, quantity, theta, width
 
 
 @njit(**_OPTIONS)
-def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss):  # type: ignore[no-untyped-def]
-    """One epoch of theta -= rate * mean over the batch of w (y - target) dz/dtheta, in place.
+def sgd_epoch(rows, order, batch_size, learning_rate, memory, gradient, widths, wants_loss):  # type: ignore[no-untyped-def]
+    """One epoch of theta -= rate * mean over the batch of w (y - target) dz/dtheta, in memory.
 
     Returns the mean over the batches of their losses, each at the weights it was met with, or 0 if
     it is not wanted.
     rows (n, multiple of 8): scaled and padded features, weight, target, unused; with four features
     half a cache line, so that picking events in random order costs one memory access each, which is
     asked for one block ahead. order (n,): the batches are its consecutive slices of batch_size.
+    memory of `memory_of`, with the new theta afterwards; gradient (n_parameters,) float64 is room.
     """
-    x, h1, h2, z, d, w, target, t = _scratch(widths, len(theta))
+    x, h1, h2, z, d, w, target, t = _parts(memory, widths)
     n_in = len(widths[0])
-    for q in range(len(theta)):
-        t[q] = theta[q]
-    gradient = np.zeros(len(theta))
     last = len(order) - 1
     losses, n_batches = 0.0, 0
     for batch in range(0, len(order), batch_size):
@@ -398,10 +410,8 @@ def sgd_epoch(rows, order, batch_size, learning_rate, theta, widths, wants_loss)
         losses += batch_loss / (end - batch)
         n_batches += 1
         step = learning_rate / (end - batch)
-        for q in range(len(theta)):
+        for q in range(len(t)):
             t[q] = _f(t[q] - step * gradient[q])
-    for q in range(len(theta)):
-        theta[q] = t[q]
     return losses / max(n_batches, 1)
 
 
@@ -470,11 +480,12 @@ def _wait(shared, at, least):  # type: ignore[no-untyped-def]
 
 
 @njit(**_OPTIONS)
-def share_batches(events, deal, batches, leads, theta, widths, out, shared):  # type: ignore[no-untyped-def]
+def share_batches(events, deal, batches, leads, memory, theta, widths, out, shared):  # type: ignore[no-untyped-def]
     """out[g] = sum of w y over group g of a batch, and its gradient by theta, by many threads.
 
     events = (features, weight, scaling); deal = (start, stop), both (n_batches, n_groups); batches
-    = (first, end) of those to do; out (n_groups, 1 + n_parameters). shared (1 + 2 n_batches,) is 0
+    = (first, end) of those to do; memory of `memory_of`, of each thread its own; out (n_groups, 1 +
+    n_parameters). shared (1 + 2 n_batches,) is 0
     before the first batch: batches begun, and for each batch the groups taken and the groups done.
 
     One thread leads: a batch begins with its call and is complete at the end of it, and theta may
@@ -484,7 +495,7 @@ def share_batches(events, deal, batches, leads, theta, widths, out, shared):  # 
     """
     features, weight, scaling = events
     start, stop = deal
-    room = _scratch(widths, len(theta))
+    room = _parts(memory, widths)
     for batch in range(batches[0], batches[1]):
         if leads:
             _atomic_add(shared, 0, 1)

@@ -22,7 +22,7 @@ from models.network import PunziNet
 from models.training.adam import AdamMemory
 from models.training.batches import Deal
 from models.training.group_sums import packed, padded_widths, put_back, scaling_rows
-from models.training.kernels import share_batches
+from models.training.kernels import memory_of, share_batches
 
 Slopes = Callable[[npt.NDArray[np.float64]], tuple[float, npt.NDArray[np.float64]]]
 STOP = np.iinfo(np.int64).max
@@ -47,15 +47,17 @@ def fused_punzi_epoch(
     shared = np.zeros(1 + 2 * len(deal.start), np.int64)
     features, weight = deal.events.features, deal.events.weight
     events = (features, weight, scaling_rows(network, features))
-    rows, place = (deal.start, deal.stop), (theta, padded_widths(network), out, shared)
-    all_batches = (events, rows, (0, len(deal.start)), False, *place)
-    helpers = [Thread(target=share_batches, args=all_batches) for _ in range(threads - 1)]
+    widths = padded_widths(network)
+    rows, place = (deal.start, deal.stop), (theta, widths, out, shared)
+    own, *others = [memory_of(widths, theta) for _ in range(threads)]
+    every = (events, rows, (0, len(deal.start)), False)
+    helpers = [Thread(target=share_batches, args=(*every, room, *place)) for room in others]
     value, total = np.nan, 0.0
     try:
         for helper in helpers:
             helper.start()
         for batch, scale in enumerate(deal.scale):
-            share_batches(events, rows, (batch, batch + 1), True, *place)
+            share_batches(events, rows, (batch, batch + 1), True, own, *place)
             value, by_sums = slopes(out[:, 0] * scale)
             with np.errstate(over="ignore", invalid="ignore"):
                 gradient = (by_sums * scale) @ out[:, 1:]
