@@ -37,6 +37,7 @@ CONNECT_SECONDS = 30
 
 ExecutorName = Literal["auto", "iterative", "threads", "processes", "dask"]
 IN_THREADS = ("auto", "threads")
+ANY_PORT = {"dashboard_address": ":0"}  # not always 8787, at which a second run warns or ends
 
 
 class ExecutorError(UserError):
@@ -104,7 +105,10 @@ def dask_client(*, workers: int, cluster: str | None) -> Iterator[Any]:
         if cluster is None:
             with interrupts_held():
                 local = LocalCluster(
-                    n_workers=workers, threads_per_worker=1, dashboard_address=None
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    scheduler_kwargs=ANY_PORT,
                 )
             target: Any = stack.enter_context(local)
         elif "://" in cluster:

@@ -116,13 +116,13 @@ def test_two_networks_cannot_have_the_same_seed(toy_sets):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # distributed warns about ports and its own clean-up
+@pytest.mark.filterwarnings("default")  # distributed warns about its own clean-up
 def test_a_dask_cluster_trains_the_same_networks(toy_sets):
     distributed = pytest.importorskip("distributed")
     sets, saved = [toy_sets()], []
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
