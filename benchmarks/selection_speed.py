@@ -63,8 +63,8 @@ FULL, FULL_IN_TWO = "full, iterative", "full, 2 threads"
 def write_file(path: Path, n: int, seed: int = 1, *, run: int = 1) -> None:
     """28 branches: the contract, the identity, and what else an ntuple carries.
 
-    By the ending a TTree, an RNTuple (`.ntuple.root`) or parquet. The run number of a tree is not
-    compressed, so that its bytes can be found and changed.
+    By the ending a TTree, an RNTuple (`.ntuple.root`) or parquet, in blocks alike. The run number
+    of a tree is not compressed, so that its bytes can be found and changed.
     """
     rng = np.random.default_rng(seed)
     p = rng.normal(0, 2, (2, 3, n)).astype(np.float32)
@@ -82,7 +82,13 @@ def write_file(path: Path, n: int, seed: int = 1, *, run: int = 1) -> None:
     for i in range(28 - len(columns)):
         columns[f"other_{i}"] = rng.normal(size=n).astype(np.float32)
     if path.suffix == ".parquet":
-        pq.write_table(pa.table(columns), path, row_group_size=BASKET, compression="zstd")
+        how = {"compression": "zstd", "compression_level": 1, "use_dictionary": False}
+        blocks = {
+            "row_group_size": BASKET,
+            "max_rows_per_page": BASKET,
+            "data_page_size": 8 * BASKET,
+        }
+        pq.write_table(pa.table(columns), path, **how, **blocks)
         return
     with uproot.recreate(path, compression=uproot.ZSTD(1)) as file:
         kinds = {k: v.dtype for k, v in columns.items()}

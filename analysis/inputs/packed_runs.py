@@ -10,6 +10,21 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic
+def _eight_bytes(_, data, at):  # type: ignore[no-untyped-def]
+    """Those from data[at] on as one number, wherever it stands; they must be there."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return nb.types.uint64(data, at), code
 
 
 @nb.njit(nogil=True, cache=True, error_model="numpy")
@@ -37,19 +52,20 @@ def unpacked_runs(data, width, out):  # type: ignore[no-untyped-def]
         if run < 2 or at + size > len(data):
             return wrong
         if run & 1:
-            bits, held, byte = np.int64(0), np.int64(0), at
             mask = (np.int64(1) << width) - 1
             stop = min(n + 8 * (run >> 1), end)
-            for i in range(n, stop):
-                while held < width:
-                    bits |= np.int64(data[byte]) << held
-                    byte += 1
-                    held += 8
-                value = bits & mask
+            for i in range(stop - n):
+                bit = i * width
+                byte = at + (bit >> 3)
+                if byte + 8 <= len(data):
+                    bits = np.int64(_eight_bytes(data, byte))
+                else:
+                    bits = np.int64(0)
+                    for k in range(len(data) - byte):
+                        bits |= np.int64(data[byte + k]) << (8 * k)
+                value = (bits >> (bit & 7)) & mask
                 most = max(most, value)
-                out[i] = value
-                bits >>= width
-                held -= width
+                out[n + i] = value
         else:
             value = np.int64(0)
             for i in range(size):

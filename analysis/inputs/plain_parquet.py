@@ -7,7 +7,8 @@ pyarrow makes a column of marks and numbers and copies it into one of numbers, i
 asks the system for each time; here the numbers of a page go where they belong. Its description of
 the file is used. Marks say which rows are missing: where any is, and for everything else than
 plain numbers and places (bits, collections, other encodings and codecs, damage), `read` gives None,
-and the column is left to pyarrow.
+and the column is left to pyarrow. So is a whole group of many small pages: pyarrow holds the
+interpreter once for all of them, and here every page costs 15 us of it.
 
 A page begins with its description in Thrift's compact protocol: fields with a number and a type,
 whole numbers as varints, signs folded.
@@ -33,6 +34,7 @@ PLAIN, OLD_PLACES, RUNS, PLACES = 0, 2, 3, 8  # encodings of numbers and marks
 DATA, LIST, DATA_2 = 0, 2, 3  # types of pages
 TRUE, FALSE, WHOLE, BYTES, STRUCTURE = 1, 2, (4, 5, 6), 8, 12  # types of Thrift
 DESCRIBED = 512  # bytes; a description is shorter, one that is not is left to pyarrow
+MANY = 8  # pages of a group from which on pyarrow is as fast
 LEVELS = 1 << 16  # bytes that a page may have beside its numbers, and two for each row
 NOT_HERE = (NotPlainError, struct.error, ValueError, LookupError, OSError, MemoryError)
 
@@ -74,7 +76,8 @@ class Chunk:
     end: int
     n_rows: int
     pages: list[Page] = field(default_factory=list)
-    listed: Array | None = None
+    list_page: Page | None = None
+    listed: Array | None = None  # made when a place is looked up
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -143,10 +146,16 @@ def _fill(file: LocalFile, chunk: Chunk, start: int, out: Array) -> None:
     with chunk.lock:
         while _found(chunk) < stop:
             _find_page(file, chunk)
+            if len(out) == chunk.n_rows > MANY * _found(chunk) > 0:
+                msg = "many small pages"
+                raise NotPlainError(msg)
         wanted = [p for p in chunk.pages if p.first < stop and p.first + p.n > start]
-        listed = chunk.listed
+        if chunk.list_page and chunk.listed is None:
+            packed = memoryview(file.bytes_at(chunk.list_page.at, chunk.list_page.n_packed))
+            whole = _whole(chunk, chunk.list_page, packed)
+            chunk.listed = np.frombuffer(whole, chunk.column.stored, chunk.list_page.n)
     for page in wanted:
-        values = _numbers(chunk, page, memoryview(file.bytes_at(page.at, page.n_packed)), listed)
+        values = _numbers(chunk, page, memoryview(file.bytes_at(page.at, page.n_packed)))
         a, b = max(page.first, start), min(page.first + page.n, stop)
         out[a - start : b - start] = values[a - page.first : b - page.first]
 
@@ -169,8 +178,7 @@ def _find_page(file: LocalFile, chunk: Chunk) -> None:
         raise ValueError(msg)
     chunk.next_at = page.at + page.n_packed
     if page.kind == LIST:
-        packed = memoryview(file.bytes_at(page.at, page.n_packed))
-        chunk.listed = np.frombuffer(_whole(chunk, page, packed), chunk.column.stored, page.n)
+        chunk.list_page = page
     else:
         chunk.pages.append(page)
 
@@ -207,7 +215,7 @@ def _page(data: bytes, begin: int, first: int) -> Page:
     return Page(kind, encoding, first, n, begin + size, n_packed, n_whole, marks, packed)
 
 
-def _numbers(chunk: Chunk, page: Page, data: memoryview, listed: Array | None) -> Array:
+def _numbers(chunk: Chunk, page: Page, data: memoryview) -> Array:
     """The numbers of a page, as they are stored."""
     body: memoryview | npt.NDArray[np.uint8]
     if page.n_marks is None:
@@ -224,16 +232,16 @@ def _numbers(chunk: Chunk, page: Page, data: memoryview, listed: Array | None) -
         body = np.frombuffer(_whole(chunk, rest, data[page.n_marks :]), np.uint8)
     if page.encoding == PLAIN:
         return np.frombuffer(body, chunk.column.stored, page.n)
-    if listed is None:
+    if chunk.listed is None:
         msg = "places without a list"
         raise ValueError(msg)
     from analysis.inputs.packed_runs import unpacked_runs  # numba: only files with lists need it
 
     places = np.empty(page.n, np.uint32)
-    if unpacked_runs(body[1:], int(body[0]), places) >= len(listed):
+    if unpacked_runs(body[1:], int(body[0]), places) >= len(chunk.listed):
         msg = "a place beyond the list"
         raise ValueError(msg)
-    found: Array = listed.take(places)
+    found: Array = chunk.listed.take(places)
     return found
 
 
