@@ -1,15 +1,16 @@
 """`punzi apply` against reading its input branches alone, in turns, on the same file.
 
     python benchmarks/apply_speed.py [--events 10000000] [--threads 2] [--rounds 5]
-                                     [--models 5] [--skim] [--formats]
+                                     [--models 5] [--folds 5] [--skim] [--formats]
 
-The file: signal-like muon pairs, float32, zstd, one basket per 500 000 rows, only the 13 branches
-that apply needs. Reading is uproot with the same chunks and threads, arrays thrown away: once as
-uproot opens files unasked, once as apply does. apply does all it does for a person: checks, score,
-friend tree on disk, spectra. Processor seconds are shown beside wall seconds because they also hold
-on a machine that has other work.
+The file: signal-like muon pairs, float32, zstd, one basket per 500 000 rows, only the branches
+that apply needs: 13, and with several folds 4 of the event's identity. Reading is uproot with the
+same chunks and threads, arrays thrown away: once as uproot opens files unasked, once as apply does.
+apply does all it does for a person: checks, score, friend tree on disk, spectra. Processor seconds
+are shown beside wall seconds because they also hold on a machine that has other work.
 
---models applies an ensemble of as many networks; --skim copies the events that pass, one in ten,
+--models applies an ensemble of as many models, --folds of as many networks each, one for every
+event, as `punzi train` makes them; --skim copies the events that pass, one in ten,
 instead of writing a friend tree. --formats applies the model to the same events as TTree, RNTuple
 and parquet, in turns, each with one block (basket, page, row group of one page) per 500 000 rows
 and the same compression; and as parquet in pages of 20 000 rows with lists of their values, which
@@ -39,9 +40,9 @@ from analysis.config.searches import shipped_search
 from analysis.inputs.tables import open_table
 from analysis.run.executors import Execution
 from models.network import PunziNet
-from models.trained import Conditions, from_network, save_model
+from models.trained import Conditions, from_network, joined_folds, save_model
 from selection.beams import MUON_MASS_GEV, SUPERKEKB
-from selection.ntuple import MOMENTA
+from selection.ntuple import DEFAULT_BRANCHES, EVENT_COLUMNS, MOMENTA
 from selection.windows import MassWindows
 from simulation.recipe import Recipe
 from simulation.samples import simulate
@@ -51,16 +52,17 @@ SOURCE_EVENTS = 60_000
 CANDIDATES = "__ncandidates__"
 SEARCH = shipped_search("dimuon_recoil")
 BRANCHES = (*SEARCH.columns, CANDIDATES)
+IDENTITY = tuple(DEFAULT_BRANCHES[name] for name in EVENT_COLUMNS)
 
 
-def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
+def write_ntuple(path: Path, branches: tuple[str, ...], n: int, rng: np.random.Generator) -> None:
     """Simulated signal at three masses, drawn again and again with the momenta smeared by 1 %."""
     recipes = [Recipe("signal", SOURCE_EVENTS, 1, mass_gev=m) for m in (1.0, 4.0, 7.0)]
     rows = [simulate(recipe).rows for recipe in recipes]
     seen = np.concatenate([r.seen.reshape(len(r), 8) for r in rows])
     extra = np.concatenate([r.extra_energy for r in rows])
     angle = np.concatenate([r.photon_recoil_angle for r in rows])
-    kinds = dict.fromkeys(BRANCHES, np.float32) | {CANDIDATES: np.int32}
+    kinds = {b: np.int32 if b.startswith("__") else np.float32 for b in branches}
     with uproot.recreate(path, compression=uproot.ZSTD(3)) as file:
         tree = file.mktree("variables", kinds)
         for start in range(0, n, BASKET):
@@ -75,7 +77,9 @@ def write_ntuple(path: Path, n: int, rng: np.random.Generator) -> None:
             columns |= {name: np.ones(size) for name in ("mu_plus_id", "mu_minus_id")}
             columns |= {"extra_energy": extra[pick], "photon_recoil_angle": angle[pick]}
             columns[CANDIDATES] = np.ones(size)
-            tree.extend({name: columns[name].astype(kinds[name]) for name in BRANCHES})
+            run, event = np.divmod(np.arange(start, start + size), 10_000)  # as basf2 counts them
+            columns |= dict(zip(IDENTITY, (np.full(size, 12), run, event, run % 3), strict=True))
+            tree.extend({name: columns[name].astype(kinds[name]) for name in branches})
 
 
 def write_copies(tree: Path) -> dict[str, Path]:
@@ -107,7 +111,7 @@ def write_copies(tree: Path) -> dict[str, Path]:
     return files
 
 
-def write_model(path: Path, seed: int) -> None:
+def write_model(path: Path, seed: int, n_folds: int) -> None:
     mass = np.arange(0.1, 8.95, 0.1)
     conditions = Conditions(
         classifier="punzi",
@@ -118,17 +122,25 @@ def write_model(path: Path, seed: int) -> None:
         training={},
         provenance={},
     )
-    net = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=seed)
     windows = MassWindows(mass, np.full(len(mass), 0.2), 2.0, squared=True)
     trained = np.ones(len(mass), bool)
-    model = from_network(
-        net, search=SEARCH, windows=windows, trained=trained, conditions=conditions
-    )
-    save_model(model, path)
+    low, high = np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0])
+    folds = [
+        from_network(
+            PunziNet(low, high, seed=seed + 100 * fold),
+            search=SEARCH,
+            windows=windows,
+            trained=trained,
+            conditions=conditions,
+        )
+        for fold in range(n_folds)
+    ]
+    save_model(joined_folds(folds), path)
 
 
 def read_only(file: Path, n: int, threads: int, *, plain: bool) -> None:
-    whole = FileRows(str(file), "variables", "", {name: name for name in BRANCHES}, 0, n)
+    branches = uproot.open(file)["variables"].keys()
+    whole = FileRows(str(file), "variables", "", {name: name for name in branches}, 0, n)
     pieces = planned_rows(whole, chunk_size=BASKET)
     tree = uproot.open(file, array_cache=None, object_cache=None)["variables"]
 
@@ -136,7 +148,7 @@ def read_only(file: Path, n: int, threads: int, *, plain: bool) -> None:
         if not plain:
             return len(columns_of(rows))
         at = {"entry_start": rows.start, "entry_stop": rows.stop, "library": "np"}
-        return len(tree.arrays(BRANCHES, **at))
+        return len(tree.arrays(branches, **at))
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(read, pieces))
@@ -156,21 +168,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", type=int, default=1)
+    parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--skim", action="store_true")
     parser.add_argument("--formats", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = folder / "events.root"
-        write_ntuple(file, options.events, np.random.default_rng(1))
+        branches = BRANCHES + (IDENTITY if options.folds > 1 else ())
+        write_ntuple(file, branches, options.events, np.random.default_rng(1))
         models = tuple(folder / f"net-{i:02d}.safetensors" for i in range(options.models))
         for i, path in enumerate(models):
-            write_model(path, seed=1 + i)
+            write_model(path, 1 + i, options.folds)
         how = Execution("threads", options.threads, None, BASKET)
         ask = Request(models, (str(file),), folder / "out")
         if options.skim:
             ask = replace(ask, skim=True, cut=cut_of_a_tenth(ask, how))
-        what = f"{options.models} networks, {'skim' if options.skim else 'friend tree'}"
+        what = f"{options.models} models of {options.folds} folds, "
+        what += "skim" if options.skim else "friend tree"
         print(
             f"{options.events} events, {options.threads} threads, {what}, best of {options.rounds}"
         )

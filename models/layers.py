@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.model_file import Arrays, ModelFileError, read_model_file, write_model_file
-from models.scoring import Float32s
-from selection.table import FloatArray
+from models.scoring import Float32s, NetworkParts
 
 if TYPE_CHECKING:
     from models.network import PunziNet
@@ -62,7 +61,7 @@ class Layers:
             raise ValueError(msg)
 
     @property
-    def parts(self) -> tuple[Sequence[FloatArray], Sequence[FloatArray], FloatArray, FloatArray]:
+    def parts(self) -> NetworkParts:
         return self.weights, self.biases, self.feature_min, self.feature_max
 
 

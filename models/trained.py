@@ -14,7 +14,7 @@ needed to load or score.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,9 @@ from models.model_file import Arrays, ModelFileError, read_model_file, write_mod
 from models.scoring import (
     Float32s,
     Floats,
-    add_score,
-    network_logits,
-    network_scores,
+    NetworkParts,
+    networks_logits,
+    networks_scores,
     passes,
 )
 from selection.definition import search_from
@@ -128,34 +128,37 @@ class TrainedModel:
 
     def score(self, features: FloatArray, fold: IntArray | None = None) -> Float32s:
         """(n, n_features) -> (n,) in [0, 1], by the fold (n,) of each event; nan gives nan."""
-        return self._by_fold(network_scores, features, fold, np.float32)
+        return networks_scores(features, *_judges([self], features, fold))[0]
 
     def logits(self, features: FloatArray, fold: IntArray | None = None) -> Floats:
         """Output before the sigmoid (n,): resolves what the score rounds to 0 or 1."""
-        return self._by_fold(network_logits, features, fold, np.float64)
+        return networks_logits(features, *_judges([self], features, fold))[0]
 
     def passes(self, features: FloatArray, fold: IntArray | None = None) -> BoolArray:
         """True where score >= cut; False where an input is nan."""
         return passes(self.score(features, fold), self.cut)
 
-    def _by_fold(
-        self, f: Callable[..., Any], features: FloatArray, fold: IntArray | None, kind: type[Any]
-    ) -> npt.NDArray[Any]:
-        if self.n_folds == 1:
-            return f(features, *self.networks[0].parts)
-        fold = None if fold is None else np.asarray(fold)
-        if fold is None or fold.shape != (len(features),):
-            msg = (
-                f"the model has {self.n_folds} networks, one per fold: give the fold of each event "
-                f"(model.fold_of(identity))"
-            )
-            raise ValueError(msg)
-        out = np.full(len(features), np.nan, kind)
-        columns = features.T  # apply has them in rows of their own: taken so, they are copied once
-        for k, network in enumerate(self.networks):
-            rows = np.flatnonzero(fold == k)
-            out[rows] = f(columns.take(rows, axis=1).T, *network.parts)
-        return out
+
+def scores_of(
+    models: Sequence[TrainedModel], features: FloatArray, fold: IntArray | None = None
+) -> Float32s:
+    """Scores (n_models, n) by the models of an ensemble: they have the same folds."""
+    return networks_scores(features, *_judges(models, features, fold))
+
+
+def _judges(
+    models: Sequence[TrainedModel], features: FloatArray, fold: IntArray | None
+) -> tuple[list[list[NetworkParts]], IntArray | None]:
+    """The networks of each model and fold, and the fold of each event, -1 if it has none."""
+    n_folds = models[0].n_folds
+    fold = None if fold is None else np.asarray(fold)
+    if (fold is None and n_folds > 1) or (fold is not None and fold.shape != (len(features),)):
+        msg = (
+            f"the model has {n_folds} networks, one per fold: give the fold of each event "
+            f"(model.fold_of(identity))"
+        )
+        raise ValueError(msg)
+    return [[network.parts for network in model.networks] for model in models], fold
 
 
 def joined_folds(models: Sequence[TrainedModel]) -> TrainedModel:
@@ -184,17 +187,6 @@ def from_network(
 def with_cut(model: TrainedModel, cut: float | None) -> TrainedModel:
     """The same network with another cut."""
     return replace(model, conditions=replace(model.conditions, cut=cut))
-
-
-def mean_and_spread(
-    models: Sequence[TrainedModel], features: FloatArray, fold: IntArray | None = None
-) -> tuple[Float32s, Float32s]:
-    """Mean score of an ensemble and its standard deviation over the networks, each (n,)."""
-    mean, square = np.zeros(len(features)), np.zeros(len(features))
-    for count, model in enumerate(models, start=1):  # Welford: no (n_models, n) array
-        add_score(model.score(features, fold), float(count), mean, square)
-    spread = np.sqrt(square / max(len(models) - 1, 1))
-    return mean.astype(np.float32), spread.astype(np.float32)
 
 
 def save_model(model: TrainedModel, path: Path | str) -> None:

@@ -23,14 +23,28 @@ import numpy.typing as npt
 from selection.ntuple import EVENT_COLUMNS
 
 
+@nb.njit(inline="always")
+def _mix(z):  # type: ignore[no-untyped-def]
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
 @nb.njit(nogil=True, cache=True)
 def _absorb(key, values):  # type: ignore[no-untyped-def]
     for i in range(len(key)):
-        z = key[i] ^ np.uint64(values[i])
-        z = z + np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        key[i] = z ^ (z >> np.uint64(31))
+        key[i] = _mix(key[i] ^ np.uint64(values[i]))
+
+
+@nb.njit(nogil=True, cache=True)
+def _keys(start, experiment, run, event, production, key):  # type: ignore[no-untyped-def]
+    for i in range(len(key)):
+        z = _mix(start ^ np.uint64(experiment[i]))
+        z = _mix(z ^ np.uint64(run[i]))
+        z = _mix(z ^ np.uint64(event[i]))
+        z = _mix(z ^ np.uint64(production[i]))
+        key[i] = _mix(z)
 
 
 def key_start(dataset: str) -> int:
@@ -42,11 +56,13 @@ def event_keys(
     dataset: str, columns: Mapping[str, npt.NDArray[np.integer]], n: int
 ) -> npt.NDArray[np.uint64]:
     """Key of each of n events of the data set; columns that are absent count as zero."""
-    key = np.full(n, key_start(dataset), np.uint64)
-    zero = np.zeros(n, np.int64)
-    for name in EVENT_COLUMNS:
-        _absorb(key, np.ascontiguousarray(columns.get(name, zero), np.int64))
-    _absorb(key, zero)
+    given = [columns[name] for name in EVENT_COLUMNS if name in columns]
+    # both kinds give the same: two kernels, not one for each choice of types
+    kind = np.int32 if all(values.dtype == np.int32 for values in given) else np.int64
+    zero = np.zeros(n, kind)
+    numbers = (np.ascontiguousarray(columns.get(name, zero), kind) for name in EVENT_COLUMNS)
+    key = np.empty(n, np.uint64)
+    _keys(np.uint64(key_start(dataset)), *numbers, key)
     return key
 
 
@@ -59,7 +75,9 @@ def event_identities(
     """
     if "event" not in columns:
         columns = {"event": np.arange(start, start + n)}
-    return (event_keys("", columns, n) >> np.uint64(32)).astype(np.uint32)
+    key = event_keys("", columns, n)
+    key >>= np.uint64(32)
+    return key.astype(np.uint32)
 
 
 def identities_of(

@@ -62,8 +62,8 @@ class Mutant:
 # fmt: off
 WIRING = (
     ("selection/keys.py", "production left out of the key",
-     "for name in EVENT_COLUMNS:",
-     "for name in EVENT_COLUMNS[:3]:"),
+     "z = _mix(z ^ np.uint64(production[i]))",
+     "z = _mix(z)"),
     ("selection/kernel.py", "the beams of the event ignored",
      "per_event = _event_beams(columns, beams)\n    source",
      "per_event = None\n    source"),
@@ -152,8 +152,8 @@ EQUIVALENT = {
      "own, *others = [memory_of(widths, theta) for _ in range((threads + 2))]"):
     "threads change no bit",
     ("analysis/apply/output.py",
-     "return None if plain else uproot.LZ4(1)",
-     "return None if plain else uproot.LZ4(2)"): "a level of compression",
+     "return None if isinstance(kind, np.dtype) else uproot.LZ4(1)",
+     "return None if isinstance(kind, np.dtype) else uproot.LZ4(2)"): "a level of compression",
     ("analysis/inputs/tables.py",
      "return np.asarray(self.tree.common_entry_offsets(filter_name=lambda n: n in wanted))",
      "return np.asarray(self.tree.common_entry_offsets(filter_name=lambda n: (n not in wanted)))"):

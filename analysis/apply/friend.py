@@ -31,7 +31,8 @@ from analysis.apply.places import PASSING, Tally, judged
 from analysis.apply.spectra import places_of
 from analysis.inputs.columns import Columns
 from analysis.inputs.rows import BEAM_TOLERANCE_GEV, event_sqrt_s
-from models.trained import mean_and_spread
+from models.scoring import mean_and_spread
+from models.trained import scores_of
 from selection.beams import FloatArray
 from selection.kernel import FIRST_CUT, INVALID, event_quantities
 from selection.keys import event_identities
@@ -40,7 +41,6 @@ from selection.search import Search
 
 INPUT, CANDIDATE, PRESELECTION, BEAMS = (np.uint8(bit) for bit in (1, 2, 4, 8))
 TREE = "punzi"
-FEW = 0.3  # share of bad entries below which it is cheaper to score them too
 
 
 @dataclass(frozen=True)
@@ -182,27 +182,14 @@ def _scores(
     fold: npt.NDArray[np.int8] | None,
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Mean score (n,) and, for an ensemble, its spread; NaN where an entry is flagged."""
-    bad = flag != 0
-    few = np.count_nonzero(bad) < FEW * len(flag)
-    good = None if few else np.flatnonzero(~bad)
-    inputs = features.T if good is None else features.take(good, axis=1).T
-    folds = fold if fold is None or good is None else fold[good]
-    found = (
-        mean_and_spread(applied.models, inputs, folds)
-        if len(applied.models) > 1
-        else (applied.models[0].score(inputs, folds),)
-    )
-    if good is None:
-        for values in found:
-            _forget(values, bad)
-        return found
-    everywhere = tuple(np.full(len(flag), np.nan, np.float32) for _ in found)
-    for values, target in zip(found, everywhere, strict=True):
-        target[good] = values
-    return everywhere
+    judged_by = np.empty(len(flag), np.int8)
+    _judged_by(flag, judged_by if fold is None else fold, fold is not None, judged_by)
+    scores = scores_of(applied.models, features.T, judged_by)
+    return (scores[0],) if len(scores) == 1 else mean_and_spread(scores)
 
 
 @nb.njit(nogil=True, cache=True)
-def _forget(values, bad):  # type: ignore[no-untyped-def]
-    for i in range(len(values)):
-        values[i] = np.nan if bad[i] else values[i]
+def _judged_by(flag, fold, several, out):  # type: ignore[no-untyped-def]
+    """The fold of each entry, -1 of flagged ones."""
+    for i in range(len(flag)):
+        out[i] = -1 if flag[i] else fold[i] if several else 0

@@ -144,6 +144,5 @@ def _baskets(branches: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _compression(kind: Any) -> Any:
-    """Flags shrink to nothing; measured floats and their windows cost more time than they save."""
-    plain = isinstance(kind, np.dtype) and kind.itemsize > 1
-    return None if plain else uproot.LZ4(1)
+    """Numbers and flags cost more time than they save; lists and texts of a skim are packed."""
+    return None if isinstance(kind, np.dtype) else uproot.LZ4(1)

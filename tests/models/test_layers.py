@@ -8,7 +8,7 @@ import pytest
 from analysis.config.settings import _WIDEST
 from models.export import export_onnx, fold_path
 from models.layers import WIDEST, Layers, mean_network
-from models.scoring import network_logits, network_scores
+from models.scoring import network_scores, networks_logits
 from models.trained import TrainedModel, load_model, save_model
 from selection.windows import MassWindows
 from tests.dimuon import SEARCH
@@ -53,7 +53,7 @@ def test_the_mean_network_gives_the_mean_of_the_outputs_before_the_sigmoid(hidde
     x, nets = events(), [layers(seed, hidden) for seed in range(n)]
     mean, wanted = mean_network(nets), mean_by_definition(nets, x)
     assert [len(b) for b in mean.biases] == [*(n * width for width in hidden), 1]
-    assert np.abs(network_logits(x, *mean.parts) - wanted).max() < 1e-5
+    assert np.abs(networks_logits(x, [[mean.parts]], None)[0] - wanted).max() < 1e-5
     scores = network_scores(x, *mean.parts)
     assert np.abs(scores - 1 / (1 + np.exp(-wanted))).max() < 1e-6
     of_scores = np.mean([network_scores(x, *net.parts) for net in nets], axis=0)
@@ -67,7 +67,7 @@ def test_the_mean_of_one_network_is_that_network():
 
 def test_networks_of_different_widths_have_a_mean_too():
     x, nets = events(), [layers(1, (8, 4)), layers(2, (3, 6))]
-    found = network_logits(x, *mean_network(nets).parts)
+    found = networks_logits(x, [[mean_network(nets).parts]], None)[0]
     assert np.abs(found - mean_by_definition(nets, x)).max() < 1e-5
 
 

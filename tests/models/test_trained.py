@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from models.model_file import VERSION, write_model_file
 from models.network import PunziNet
-from models.scoring import _s
+from models.scoring import _s, mean_and_spread
 from models.trained import (
     Conditions,
     Layers,
@@ -20,8 +20,8 @@ from models.trained import (
     TrainedModel,
     from_network,
     load_model,
-    mean_and_spread,
     save_model,
+    scores_of,
     with_cut,
 )
 from selection.errors import UserError
@@ -203,11 +203,11 @@ def test_a_failed_write_leaves_the_old_model(path, monkeypatch):
 
 def test_an_ensemble_of_one_network_has_no_spread():
     x = events(100)
-    mean, spread = mean_and_spread([model(), model()], x)
+    mean, spread = mean_and_spread(scores_of([model(), model()], x))
     assert np.array_equal(mean, model().score(x))
     assert (spread == 0).all()
     both = [model(seed=1), model(seed=2)]
-    mean, spread = mean_and_spread(both, x)
+    mean, spread = mean_and_spread(scores_of(both, x))
     scores = np.array([m.score(x) for m in both], float)
     assert mean == pytest.approx(scores.mean(axis=0), abs=1e-7)
     assert spread == pytest.approx(scores.std(axis=0, ddof=1), abs=1e-7)

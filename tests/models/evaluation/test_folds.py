@@ -11,14 +11,15 @@ import torch
 from models.evaluation.figures_of_merit import Quoting, figures_of_merit, quote, split_events
 from models.export import basf2_recipe, export_onnx, fold_path
 from models.network import PunziNet
+from models.scoring import mean_and_spread
 from models.sensitivity import PunziFormula
 from models.trained import (
     Conditions,
     from_network,
     joined_folds,
     load_model,
-    mean_and_spread,
     save_model,
+    scores_of,
     with_cut,
 )
 from models.training import loop
@@ -331,7 +332,7 @@ def test_an_ensemble_of_folds_has_the_mean_and_spread_of_its_members():
     members = [joined_folds(fold_models(3, seed=s)) for s in (1, 2, 3)]
     x, fold = inputs(300, 3)
     scores = np.array([m.score(x, fold) for m in members], float)
-    mean, spread = mean_and_spread(members, x, fold)
+    mean, spread = mean_and_spread(scores_of(members, x, fold))
     assert mean == pytest.approx(scores.mean(axis=0), abs=1e-7)
     assert spread == pytest.approx(scores.std(axis=0, ddof=1), abs=1e-7)
 
