@@ -11,9 +11,10 @@ finished work of an earlier call and is kept; any other file in the way is never
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +76,18 @@ def write_applied(job: FileToApply, cut: AppliedCut, pieces: Iterator[Scored]) -
         tree = file.mktree(job.tree, dict(job.types))
         tree.compression = {name: _compression(kind) for name, kind in job.types.items()}
         write_without_copies(tree)
+        waiting: list[Mapping[str, Any]] = []  # pieces of a skim may have few rows
         for piece in pieces:
-            for basket in _baskets(piece.branches):
-                tree.extend(basket)
+            waiting.append(piece.branches)
+            if sum(map(_n_rows, waiting)) >= ROWS_PER_BASKET:
+                _write_rows(tree, waiting)
+                waiting.clear()
             total = total + piece.counts
             entries.append(piece.entries)
             if piece.weighted is not None:
                 weighted = True
                 add_weights(cut.search, running, *piece.weighted)
+        _write_rows(tree, waiting)
         spectra = counted_spectra(cut.search, entries)
         if weighted:
             spectra = with_weights(spectra, running)
@@ -136,11 +141,24 @@ def _record(job: FileToApply, cut: AppliedCut, counts: Counts, spectra: Spectra)
     }
 
 
-def _baskets(branches: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Blocks of rows, each one basket per branch: a few MB, which readers take at once."""
-    n = len(next(iter(branches.values())))
-    for start in range(0, n, ROWS_PER_BASKET):
-        yield {name: values[start : start + ROWS_PER_BASKET] for name, values in branches.items()}
+def _n_rows(branches: Mapping[str, Any]) -> int:
+    return len(next(iter(branches.values())))
+
+
+def _write_rows(tree: Any, pieces: Sequence[Mapping[str, Any]]) -> None:
+    """In blocks, each one basket per branch: a few MB, which readers take at once."""
+    rows = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    for start in range(0, _n_rows(rows) if rows else 0, ROWS_PER_BASKET):
+        tree.extend({name: v[start : start + ROWS_PER_BASKET] for name, v in rows.items()})
+
+
+def _joined(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The rows of all pieces; texts are lists."""
+    columns = {name: [piece[name] for piece in pieces] for name in (pieces[0] if pieces else ())}
+    return {
+        name: list(chain(*parts)) if isinstance(parts[0], list) else np.concatenate(parts)
+        for name, parts in columns.items()
+    }
 
 
 def _compression(kind: Any) -> Any:

@@ -120,6 +120,8 @@ class _Tree:
         return np.asarray(self.tree.common_entry_offsets(filter_name=lambda n: n in wanted))
 
     def types(self) -> dict[str, Any]:
+        if self.plain and len(self.plain.branches) == len(self.names):
+            return {n: self.plain.branches[n].kind.newbyteorder("=") for n in self.names}
         types: dict[str, Any] = {}
         for branch in self.tree.branches:
             kind = branch.interpretation

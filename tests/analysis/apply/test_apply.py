@@ -400,6 +400,9 @@ def test_a_skim_holds_the_passing_events_with_all_branches(samples, net, tmp_pat
             np.array_equal(read[n][keep], kept[n], equal_nan=read[n].dtype.kind == "f")
             for n in read
         )
+        with uproot.open(tmp_path / "s" / f"{sample.stem}.skim.root") as file:
+            baskets = {branch.num_baskets for branch in file["variables"].branches}
+        assert baskets == {1}  # few rows of many pieces are put together
     # a skim is an ntuple again, and all of it passes
     skim = tmp_path / f"s/{samples[0].stem}.skim.root"
     again = apply_model(request(net, [skim], tmp_path / "t"), ONE)

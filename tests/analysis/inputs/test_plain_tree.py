@@ -45,6 +45,9 @@ def test_plain_numbers_are_those_of_uproot(tmp_path, packed):
                 assert ours.dtype == theirs.dtype
                 assert np.array_equal(ours, theirs)
         assert np.array_equal(tree.borders(["xf4", "xi8"]), other.common_entry_offsets())
+        kinds = {b.name: b.interpretation.to_dtype.newbyteorder("=") for b in other.branches}
+    with open_file(str(path)) as opened:
+        assert list(opened.table("variables").types().items()) == list(kinds.items())
 
 
 def test_folders_and_what_is_no_plain_number_are_left_to_uproot(tmp_path):
