@@ -409,6 +409,24 @@ def test_a_skim_holds_the_passing_events_with_all_branches(samples, net, tmp_pat
     assert again[0].counts.passing == again[0].counts.entries
 
 
+def test_a_skim_holds_texts_and_arrays_of_the_passing_events_too(samples, net, tmp_path):
+    values, source = columns(samples[0]), tmp_path / "x.root"
+    n = len(values["mu_plus_px"])
+    words, points = [f"word {i}" for i in range(n)], np.arange(3.0 * n).reshape(n, 3)
+    kinds = {k: v.dtype for k, v in values.items()}
+    with uproot.recreate(source) as file:
+        tree = file.mktree("variables", kinds | {"word": "string", "point": np.dtype("3f8")})
+        tree.extend(values | {"word": words, "point": points})
+    apply_model(request(net, [source], tmp_path / "f"), ONE)
+    pieces = Execution("iterative", 1, None, 100)
+    apply_model(request(net, [source], tmp_path / "s", skim=True), pieces)
+    keep = friend(tmp_path / "f/x.friend.root")["pass"]
+    kept = columns(tmp_path / "s/x.skim.root")
+    assert 0 < keep.sum() < n
+    assert kept["word"].tolist() == [word for word, kept in zip(words, keep, strict=True) if kept]
+    assert np.array_equal(kept["point"], points[keep])
+
+
 def test_a_second_call_goes_on_where_the_first_was_interrupted(samples, net, tmp_path, monkeypatch):
     real = apply_module.write_applied
     calls = []
