@@ -10,12 +10,14 @@ plain numbers and places (bits, collections, other encodings and codecs, damage)
 and the column is left to pyarrow. So is a whole group of many small pages: pyarrow holds the
 interpreter once for all of them, and here every page costs 15 us of it.
 
-A page begins with its description in Thrift's compact protocol: fields with a number and a type,
-whole numbers as varints, signs folded.
+A page begins with its description, and the file ends with that of its groups and columns; both are
+structures (thrift.py). pyarrow has read the latter, but ends the process where one asks it for a
+codec that it does not know.
 """
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from collections import Counter
@@ -27,16 +29,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.inputs.root_bytes import LocalFile, NotPlainError
+from analysis.inputs.thrift import fields, varint
 
 STORED = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8"}
-CODECS = {"ZSTD": "zstd", "SNAPPY": "snappy", "UNCOMPRESSED": None}
+CODECS = {0: None, 1: "snappy", 6: "zstd"}
 PLAIN, OLD_PLACES, RUNS, PLACES = 0, 2, 3, 8  # encodings of numbers and marks
 DATA, LIST, DATA_2 = 0, 2, 3  # types of pages
-TRUE, FALSE, WHOLE, BYTES, STRUCTURE = 1, 2, (4, 5, 6), 8, 12  # types of Thrift
+TAIL = 8  # bytes after the description of the file
 DESCRIBED = 512  # bytes; a description is shorter, one that is not is left to pyarrow
 MANY = 8  # pages of a group from which on pyarrow is as fast
 LEVELS = 1 << 16  # bytes that a page may have beside its numbers, and two for each row
-NOT_HERE = (NotPlainError, struct.error, ValueError, LookupError, OSError, MemoryError)
+NOT_HERE = (
+    NotPlainError, ArithmeticError, LookupError, MemoryError, OSError, RecursionError, TypeError,
+    ValueError, struct.error,
+)  # fmt: skip
 
 Array = npt.NDArray[Any]
 
@@ -85,7 +91,8 @@ class PlainParquet:
     """The plain columns of a local file; any number of threads may read it."""
 
     def __init__(self, file: LocalFile, metadata: Any, schema: Any, starts: Array) -> None:
-        self.file, self.metadata, self.starts = file, metadata, starts
+        self.file, self.starts, self._footer_size = file, starts, metadata.serialized_size
+        self._groups: list[Any] | None = None  # their columns, from the end of the file
         self.columns = _columns(metadata.schema, schema)
         self._chunks: dict[str, Chunk] = {}  # of each column the last: rows come in their order
 
@@ -111,26 +118,37 @@ class PlainParquet:
     def _chunk(self, name: str, column: Column, group: int, n_rows: int) -> Chunk:
         chunk = self._chunks.get(name)
         if chunk is None or chunk.group != group:
-            found = self.metadata.row_group(group).column(column.at)
-            at, codec = found.data_page_offset, found.compression
-            if found.has_dictionary_page and 0 < (found.dictionary_page_offset or 0) < at:
-                at = found.dictionary_page_offset
-            if codec not in CODECS or found.file_path:
-                raise NotPlainError(codec)
-            end = at + found.total_compressed_size
-            chunk = Chunk(column, group, CODECS[codec], at, end, n_rows)
+            described = self._described()[group][column.at]
+            found = described[3]
+            codec, n, size, at = (found[i] for i in (4, 5, 7, 9))
+            if 0 < found.get(11, 0) < at:
+                at = found[11]
+            elsewhere = not described.keys().isdisjoint((1, 8, 9))  # another file, or encrypted
+            if elsewhere or n != n_rows or codec not in CODECS:
+                msg = f"codec {codec}, {n} rows"
+                raise NotPlainError(msg)
+            chunk = Chunk(column, group, CODECS[codec], at, at + size, n_rows)
             self._chunks[name] = chunk
         return chunk
+
+    def _described(self) -> list[Any]:
+        """The columns of each group."""
+        if self._groups is None:
+            end = os.fstat(self.file.number).st_size - TAIL
+            footer = self.file.bytes_at(end - self._footer_size, self._footer_size)
+            self._groups = [found[1] for found in fields(footer, 0)[0][4]]
+        return self._groups
 
 
 def _columns(stored: Any, schema: Any) -> dict[str, Column]:
     """Name -> column, of those that can be one number in each row."""
     found: dict[str, Column] = {}
     names = Counter(schema.names)
+    paths = Counter(stored.column(at).path for at in range(len(stored)))  # b in a is "a.b" too
     for at in range(len(stored)):
         column = stored.column(at)
         name, form = column.path, STORED.get(column.physical_type)
-        if form is None or names[name] != 1 or column.max_repetition_level:
+        if form is None or names[name] != 1 or paths[name] != 1 or column.max_repetition_level:
             continue
         kind = schema.field(name).type
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
@@ -168,16 +186,15 @@ def _found(chunk: Chunk) -> int:
 def _find_page(file: LocalFile, chunk: Chunk) -> None:
     """The next page."""
     data = file.bytes_at(chunk.next_at, min(DESCRIBED, chunk.end - chunk.next_at))
-    try:
-        page = _page(data, chunk.next_at, _found(chunk))
-        possible = _possible(chunk, page)
-    except (TypeError, RecursionError) as error:  # a structure for a number, a number for one
-        raise NotPlainError(str(error)) from error
-    if not possible:
+    page = _page(data, chunk.next_at, _found(chunk))
+    if not _possible(chunk, page):
         msg = f"a page of {page.n} numbers is damaged"
         raise ValueError(msg)
     chunk.next_at = page.at + page.n_packed
     if page.kind == LIST:
+        if chunk.list_page:
+            msg = "two lists of values"
+            raise NotPlainError(msg)
         chunk.list_page = page
     else:
         chunk.pages.append(page)
@@ -194,7 +211,7 @@ def _possible(chunk: Chunk, page: Page) -> bool:
 
 def _page(data: bytes, begin: int, first: int) -> Page:
     """What the bytes at `begin` of the file describe."""
-    described, size = _fields(data, 0)
+    described, size = fields(data, 0)
     kind, n_whole, n_packed = (described[i] for i in (1, 2, 3))
     marks, packed = None, True
     if kind == DATA:
@@ -206,7 +223,8 @@ def _page(data: bytes, begin: int, first: int) -> Page:
     elif kind == DATA_2:
         n, missing, encoding, marks, repeated = (described[8][i] for i in (1, 2, 4, 5, 6))
         packed = described[8].get(7, True)
-        plain = missing == repeated == 0
+        # before Arrow 2 compressed pages said that they are not (ARROW-10353)
+        plain = missing == repeated == 0 and (packed or n_packed == n_whole)
     else:
         plain = False
     if not plain or encoding not in (PLAIN, OLD_PLACES, PLACES):
@@ -249,7 +267,7 @@ def _whole(chunk: Chunk, page: Page, data: memoryview) -> Any:
     """The bytes of a page, decompressed."""
     if chunk.codec is None or not page.packed:
         return data
-    if chunk.codec == "snappy" and _varint(data, 0)[0] != page.n_whole:  # zstd is asked by Arrow
+    if chunk.codec == "snappy" and varint(data, 0)[0] != page.n_whole:  # zstd is asked by Arrow
         msg = "a compressed page has another size than it says"
         raise ValueError(msg)
     return pa.decompress(data, page.n_whole, codec=chunk.codec)
@@ -259,7 +277,7 @@ def _all_there(marks: bytes, n: int) -> bool:
     """Are the first n marks, in runs of equal ones or of bits, all 1?"""
     at = 0
     while n > 0:
-        run, at = _varint(marks, at)
+        run, at = varint(marks, at)
         if run & 1:
             size = run >> 1
             bits = int.from_bytes(marks[at : at + size], "little")
@@ -271,41 +289,3 @@ def _all_there(marks: bytes, n: int) -> bool:
                 return False
             n, at = n - (run >> 1), at + 1
     return True
-
-
-def _fields(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Number -> value of a structure, and where it ends; texts and collections are passed over."""
-    found: dict[int, Any] = {}
-    number = 0
-    while head := data[at]:
-        kind, step = head & 15, head >> 4
-        number += step
-        if not step:
-            msg = "a field of a later version"
-            raise NotPlainError(msg)
-        if kind in WHOLE:
-            n, at = _varint(data, at + 1)
-            found[number] = (n >> 1) ^ -(n & 1)
-        elif kind == BYTES:
-            n, at = _varint(data, at + 1)
-            at += n
-        elif kind == STRUCTURE:
-            found[number], at = _fields(data, at + 1)
-        elif kind in (TRUE, FALSE):
-            found[number] = kind == TRUE
-            at += 1
-        else:
-            msg = f"a field of type {kind}"
-            raise NotPlainError(msg)
-    return found, at + 1
-
-
-def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    byte = data[at]
-    n, shift = byte & 127, 7
-    while byte > 127:
-        at += 1
-        byte = data[at]
-        n |= (byte & 127) << shift
-        shift += 7
-    return n, at + 1

@@ -81,15 +81,19 @@ def _remember_operators() -> None:
     from numba.core.types import Boolean, Function, Number
 
     ask = Function.get_call_type
-
-    @cache
-    def answer(function: Any, context: Any, types: tuple[Any, ...]) -> Any:
-        return ask(function, context, types, {})
+    found: dict[tuple[Any, ...], Any] = {}
 
     def get_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         if kws or not all(isinstance(a, (Boolean, Number)) for a in args):
             return ask(function, context, args, kws)
-        return answer(function, context, tuple(args))
+        asked = function, context, tuple(args)
+        if asked in found:
+            return found[asked]
+        answer = ask(function, context, args, kws)
+        # max, min and int are compiled for the options of who calls them: they are asked again
+        if answer is not None and function.get_impl_key(answer) is function.typing_key:
+            found[asked] = answer
+        return answer
 
     Function.get_call_type = get_call_type  # type: ignore[assignment, method-assign]
 

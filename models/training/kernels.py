@@ -41,7 +41,7 @@ SCORE, BCE, ACCEPTED = 0, 1, 2
 _FIRST, _NEXT = np.int64(0), np.int64(1)  # for a plain 0 numba would compile once more
 
 _f = np.float32
-Theta = npt.NDArray[np.float32]
+Float32s = npt.NDArray[np.float32]
 _ONE = _f(1.0)
 # rational approximation of tanh, absolute error 3e-7 (coefficients: Eigen, ptanh_float)
 _CLAMP = _f(7.90531110763549805)
@@ -95,7 +95,7 @@ def _log1p(u):  # type: ignore[no-untyped-def]
     return _f(2.0) * s * (_ONE + s2 * (_f(1 / 3) + s2 * (_f(1 / 5) + s2 * (_f(1 / 7) + s2 * tail))))
 
 
-def memory_of(widths: tuple[tuple[int, ...], ...], theta: Theta) -> Theta:
+def memory_of(widths: tuple[tuple[int, ...], ...], theta: Float32s) -> Float32s:
     """What a kernel works in: rows of one block, zero, and theta at the end."""
     rows = (sum(map(len, widths)) + 4) * BLOCK
     memory = lines_of_zeros(rows + len(theta))
@@ -103,7 +103,7 @@ def memory_of(widths: tuple[tuple[int, ...], ...], theta: Theta) -> Theta:
     return memory
 
 
-def lines_of_zeros(n: int) -> Theta:
+def lines_of_zeros(n: int) -> Float32s:
     """n zeros that begin with a cache line; numpy's memory begins in the middle of one."""
     memory = np.zeros(n + LINE, _f)
     first = -memory.ctypes.data % (4 * LINE) // 4
@@ -485,8 +485,8 @@ def share_batches(events, deal, batches, leads, memory, theta, widths, out, shar
 
     events = (features, weight, scaling); deal = (start, stop), both (n_batches, n_groups); batches
     = (first, end) of those to do; memory of `memory_of`, of each thread its own; out (n_groups, 1 +
-    n_parameters). shared (1 + 2 n_batches,) is 0
-    before the first batch: batches begun, and for each batch the groups taken and the groups done.
+    n_parameters). shared (1 + 2 n_batches,) is 0 before the first batch: batches begun, and for
+    each batch the groups taken and the groups done.
 
     One thread leads: a batch begins with its call and is complete at the end of it, and theta may
     change in between. The others call once for all batches; they wait for each to begin, and end

@@ -1,6 +1,9 @@
 """Numbers of a parquet file are read from its pages; anything else by pyarrow, with the same result."""
 
 import itertools
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 
 from analysis.inputs.packed_runs import unpacked_runs
 from analysis.inputs.parquet_table import ParquetTable
-from analysis.inputs.plain_parquet import _all_there, _fields
+from analysis.inputs.plain_parquet import _all_there
 from analysis.inputs.root_bytes import LocalFile
 
 N = 5000
@@ -104,13 +107,6 @@ def test_what_is_not_plain_is_read_by_pyarrow(tmp_path, how):
     assert any(table.plain.read(name, 0, 9) is None for name in ("x", "k"))
     for name, written in columns.items():
         assert np.array_equal(table.read(name, 7, N), written[7:])
-
-
-def test_a_column_inside_another_is_not_taken_for_one_of_its_name(tmp_path):
-    inside = pa.StructArray.from_arrays([pa.array([1.0, 2.0])], ["b"])
-    table = pa.table({"a": inside, "a.b": pa.array([5.0, 6.0])})
-    pq.write_table(table, tmp_path / "a.parquet")
-    assert ParquetTable(tmp_path / "a.parquet").read("a.b", 0, 2).tolist() == [5.0, 6.0]
 
 
 def test_a_piece_reads_the_pages_of_its_rows_only(tmp_path, monkeypatch):
@@ -206,7 +202,63 @@ def test_runs_of_any_bytes_end_inside_them(data, width):
     assert most == 2**32 or most == out[:n].max()
 
 
-def test_a_description_is_read_by_its_types():
-    # 1: -3 (i32), 2: true, 4: bytes, 5: {1: 300 (i64)}
-    data = bytes([0x15, 5, 0x11, 0x28, 2, 9, 9, 0x1C, 0x16, *varint(600), 0, 0])
-    assert _fields(data, 0) == ({1: -3, 2: True, 5: {1: 300}}, len(data))
+READ = """
+import sys
+from pathlib import Path
+from analysis.inputs.parquet_table import ParquetTable
+try:
+    ParquetTable(Path(sys.argv[1])).read("x", 0, 100)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_an_unknown_codec_is_an_error_and_not_the_end_of_the_process(tmp_path):
+    path = tmp_path / "a.parquet"
+    how = {"compression": "snappy", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(pa.table({"x": np.arange(100.0)}), path, **how)
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"\x18\x01x\x15\x02") + 4] ^= 16  # after the name of the column its codec
+    path.write_bytes(data)
+    done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True)
+    assert (done.returncode, "codec" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_column_inside_another_is_not_taken_for_one_of_its_name(tmp_path, order, needed):
+    b = pa.field("b", pa.float64(), nullable=not needed)
+    inside = pa.array([{"b": 1.0}, {"b": 2.0}], pa.struct([b]))
+    fields = [pa.field("a", inside.type, nullable=False), pa.field("a.b", pa.float64())][::order]
+    columns = [inside, pa.array([5.0, 6.0])][::order]
+    table = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert ParquetTable(tmp_path / "a.parquet").read("a.b", 0, 2).tolist() == [5.0, 6.0]
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstd"])
+def test_pages_that_deny_that_they_are_compressed_are_read_as_they_are(tmp_path, codec):
+    """parquet-cpp before 2.0 wrote them so (ARROW-10353); pyarrow knows it by the writer's name."""
+    x, path = np.random.default_rng(1).random(100), tmp_path / "a.parquet"
+    how = {"data_page_version": "2.0", "use_dictionary": False, "write_statistics": False}
+    schema = pa.schema([pa.field("x", pa.float64(), nullable=False)])
+    pq.write_table(pa.table({"x": x}, schema), path, compression=codec, store_schema=False, **how)
+    head, tail = path.read_bytes().split(x.tobytes())  # left as they are: they do not shrink
+    packed = pa.compress(x.tobytes(), codec, asbytes=True)
+    assert len(packed) > x.nbytes
+    n_head = len(head) - len(b"PAR1")
+    head = _second_replaced(head, b"\x15" + varint(2 * x.nbytes), b"\x15" + varint(2 * len(packed)))
+    sizes = (varint(2 * (n_head + n)) for n in (x.nbytes, len(packed)))
+    tail = _second_replaced(tail, *(b"\x16" + size for size in sizes))
+    writer = re.search(rb"parquet-cpp-arrow version [0-9.]+", tail)[0]
+    tail = tail.replace(writer, b"parquet-cpp version 1.5.1".ljust(len(writer)))
+    path.write_bytes(head + packed + tail)
+    assert np.array_equal(pq.read_table(path)["x"].to_numpy(), x)
+    assert np.array_equal(ParquetTable(path).read("x", 0, 100), x)
+
+
+def _second_replaced(data, old, new):
+    """Sizes stand twice, whole and packed."""
+    first, second, rest = data.split(old, 2)
+    assert len(old) == len(new)
+    return first + old + second + new + rest

@@ -99,6 +99,26 @@ def test_a_command_that_needs_no_linear_algebra_can_still_compile_some():
     assert done.stdout.split() == ["False", "2.0"]
 
 
+def test_options_of_one_kernel_are_not_those_of_another_compiled_after_it():
+    """max is compiled for the options of who calls it; a strict one knows nan."""
+    script = (
+        "import re\n"
+        "import numba as nb\n"
+        "from analysis.terminal.compiling import alone_in_process, compiling_said\n"
+        "alone_in_process()\n"
+        "with compiling_said():\n"
+        "    for options in ({'fastmath': True}, {}):\n"
+        "        kernel = nb.njit(**options)(lambda a, b: max(a, b))\n"
+        "        kernel(1.0, 2.0)\n"
+        "        found = kernel.inspect_llvm(kernel.signatures[0])\n"
+        "        print(bool(re.search(r'fcmp (fast|.*nnan)|select fast|maxnum', found)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "False"]
+
+
 def start(compiling, barrier, folder):
     compile_in_turn(compiling)
     sys.path.insert(0, folder)
