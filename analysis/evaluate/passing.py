@@ -25,7 +25,7 @@ from models.evaluation.comparison import PUNZI_SINGLE, of_curve
 from models.results import FigureOfMerit, Floats, WindowContent
 from models.scoring import passes
 from models.trained import load_model
-from selection.table import BoolArray, EventTable
+from selection.table import EventTable
 from selection.whole_files import replacing
 from selection.windows import MassWindows, window_span
 
@@ -72,16 +72,22 @@ def window_contents(
 ) -> tuple[WindowContent, ...]:
     """Every background sample in every window, for each network."""
     table, windows = simulated.table, simulated.windows
-    made = []
-    for p in passing:
-        keep = np.zeros(len(table), bool)
-        keep[p.rows] = True
-        for i, name in enumerate(table.sample_names):
-            own = (table.sample == i) & ~table.is_signal
-            if own.any():
-                judged = own & (p.fold >= 0)
-                made.append(_content(table, windows, p, name, judged, judged & keep))
-    return tuple(made)
+    if not passing:
+        return ()
+    one = passing[0]  # the same events are judged by all, whatever passes
+    weights = {}
+    for i, name in enumerate(table.sample_names):
+        own = (table.sample == i) & ~table.is_signal
+        if own.any():
+            judged = own & (one.fold >= 0)
+            weight = table.weight[judged] * one.scale
+            weights[i, name] = row_weight(table.axis[judged], weight, windows.peak)
+    return tuple(
+        _content(table, windows, p, name, p.rows[background & (sample == i)], weight)
+        for p in passing
+        for background, sample in [(~table.is_signal[p.rows], table.sample[p.rows])]
+        for (i, name), weight in weights.items()
+    )
 
 
 def _content(
@@ -89,10 +95,9 @@ def _content(
     windows: MassWindows,
     p: Passing,
     sample: str,
-    judged: BoolArray,
-    keep: BoolArray,
+    rows: npt.NDArray[np.int64],
+    of_one_row: Floats,
 ) -> WindowContent:
-    rows = np.flatnonzero(keep)
     first, stop = window_span(windows, table.axis[rows])
     weight = table.weight[rows] * p.scale
     n = len(windows)
@@ -104,7 +109,7 @@ def _content(
         events=_in_windows(first, stop, weight, n),
         squares=_in_windows(first, stop, weight**2, n),
         largest=_largest(first, stop, weight, n),
-        row_weight=row_weight(table.axis[judged], table.weight[judged] * p.scale, windows.peak),
+        row_weight=of_one_row,
     )
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ from models.results import (
 )
 from models.sensitivity import PunziFormula
 from models.trained import TrainedModel, save_model, with_cut
+from selection.windows import in_own_window, window_span
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -78,8 +80,9 @@ def evaluate_networks(
     if run.is_current("evaluate", stamp):
         log.info("evaluate: up to date")
         return load_figures(run)
+    inside = _in_windows(simulated)
     splits = split_events(
-        simulated.table, simulated.windows, trained=simulated.trained, folds=settings.folds
+        inside.table, inside.windows, trained=inside.trained, folds=settings.folds
     )
     s, cut = settings.sensitivity, settings.evaluation.single_cut
     quoting = Quoting(
@@ -88,7 +91,7 @@ def evaluate_networks(
         threads=workers,
     )
     models = {name: network_model(run, section, name) for name in networks}
-    compared = Compared(run, config, simulated, splits, quoting)
+    compared = Compared(run, config, inside, splits, quoting)
     figures = (*_network_figures(models, compared), *baseline_figures(compared))
     saved = [_save_with_quoted_cut(run, name, model, figures) for name, model in models.items()]
     failed = failed_networks(run, section)
@@ -101,13 +104,25 @@ def evaluate_networks(
     return figures
 
 
+def _in_windows(simulated: SimulatedEvents) -> SimulatedEvents:
+    """Those that figures of merit are made of: signal in its own window, background in any."""
+    table, windows = simulated.table, simulated.windows
+    first, stop = window_span(windows, table.axis)
+    own = in_own_window(windows, table.axis, table.signal_mass_gev)
+    return replace(simulated, table=table.take(np.where(table.is_signal, own, first < stop)))
+
+
 def _network_figures(models: Mapping[Name, TrainedModel], c: Compared) -> Iterator[FigureOfMerit]:
-    features, splits = c.simulated.table.features, c.splits
-    with console.progress("evaluate", len(models)) as advance:
+    features = np.asfortranarray(c.simulated.table.features)  # as scores are computed
+    with (
+        console.progress("evaluate", len(models)) as advance,
+        ThreadPoolExecutor(c.quoting.threads) as pool,
+    ):
         for name, model in models.items():
-            scores = [model.of_fold(k).score(features) for k in range(len(splits))]
+            alone = [model.of_fold(k) for k in range(len(c.splits))]
+            scores = list(pool.map(lambda network: network.score(features), alone))
             yield from figures_of_merit(
-                splits, scores, classifier=name[0], network=name[1], quoting=c.quoting
+                c.splits, scores, classifier=name[0], network=name[1], quoting=c.quoting
             )
             advance()
 

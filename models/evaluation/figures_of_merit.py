@@ -19,6 +19,7 @@ carries its own name, "maximum_achievable".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +29,6 @@ from models.evaluation.cuts import optimal_cuts, optimal_single_cut
 from models.evaluation.window_events import (
     WindowEvents,
     WindowSums,
-    everything,
     one_more_event,
     window_events,
     window_sums,
@@ -112,6 +112,7 @@ def figures_of_merit(
     the same cuts shows overtraining.
     """
     sigma_min = partial(punzi_sensitivity, formula=quoting.formula)
+    scores = [np.asarray(score, np.float64) for score in scores]  # once, not for every sum
     folds = list(zip(splits, scores, strict=True))
 
     def per_mass(events: WindowEvents, score: FloatArray) -> Floats:
@@ -168,19 +169,16 @@ def quote(
     """
     one, n = splits[0], len(splits)
     judged = quoted_on == "validation"
-    sums = total_sums(
-        [
-            window_sums(split.judged if judged else split.training, score, cut)
-            for split, score, cut in zip(splits, scores, cuts, strict=True)
-        ],
-        share=1.0 if judged else 1 / n,
-        copies=1 if judged else max(n - 1, 1),
-    )
+    events = [split.judged if judged else split.training for split in splits]
+    with ThreadPoolExecutor(quoting.threads) as pool:
+        parts = list(pool.map(window_sums, events, scores, cuts))
+    share, copies = (1.0, 1) if judged else (1 / n, max(n - 1, 1))
+    sums = total_sums(parts, share=share, copies=copies)
     # of the judged events for both parts: else the rule itself would look like overtraining
     w1 = one_more_of(splits) if quoting.add_one_event else np.zeros(len(one.mass_gev))
     eps, B = sums.signal, sums.background
-    share = one.judged_share if judged or n > 1 else 1 - one.judged_share
-    eps_error = np.sqrt(sums.signal_w2 * np.clip(1 - share * eps, 0, 1))
+    of_all = one.judged_share if judged or n > 1 else 1 - one.judged_share
+    eps_error = np.sqrt(sums.signal_w2 * np.clip(1 - of_all * eps, 0, 1))
     used = np.maximum(B, 0) + w1
     sigma = punzi_sensitivity(eps, used, quoting.formula)
     slope = signal_events_slope(used, quoting.formula) / signal_events_needed(used, quoting.formula)
@@ -219,7 +217,7 @@ def total_sums(parts: Sequence[WindowSums], *, share: float, copies: int = 1) ->
 
 def one_more_of(splits: Sequence[SplitEvents]) -> Floats:
     """w1 of all judged events together (n_masses,)."""
-    sums = total_sums([everything(split.judged) for split in splits], share=1.0)
+    sums = total_sums([split.judged.everything for split in splits], share=1.0)
     return _ratio(sums.background_w2, sums.background)
 
 

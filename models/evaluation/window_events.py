@@ -11,6 +11,7 @@ its own mass. Sums are float64: the weights of one window span four orders of ma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numba
@@ -50,6 +51,11 @@ class WindowEvents:
     def has_negative_weights(self) -> bool:
         return bool((self.signal_weight < 0).any() or (self.background_weight < 0).any())
 
+    @cached_property
+    def everything(self) -> WindowSums:
+        """Sums without any cut; asked for by every figure of merit of the same events."""
+        return window_sums(self, np.zeros(_table_size(self)), 0.0)
+
     def scaled(self, factor: float) -> WindowEvents:
         """The same events with all weights times `factor`, for a part that stands for the whole."""
         return replace(
@@ -64,17 +70,19 @@ def window_events(
 ) -> WindowEvents:
     """Signal in its own window and background in any window; `rows` (n_events,) restricts both."""
     chosen = np.arange(len(table)) if rows is None else np.flatnonzero(rows)
-    own = hypothesis_index(windows, table.signal_mass_gev[chosen])
     first, stop = window_span(windows, table.axis[chosen])
 
-    signal = np.flatnonzero((own >= 0) & (first <= own) & (own < stop))
-    signal = signal[np.argsort(own[signal], kind="stable")]
+    signal = np.flatnonzero(table.is_signal[chosen])
+    own = hypothesis_index(windows, table.signal_mass_gev[chosen[signal]])
+    inside = (own >= 0) & (first[signal] <= own) & (own < stop[signal])
+    order = np.argsort(own[inside], kind="stable")
+    signal, own = signal[inside][order], own[inside][order]
     background = np.flatnonzero(~table.is_signal[chosen] & (first < stop))
     span = first[background].astype(np.int16), stop[background].astype(np.int16)
     order = _by_window_in_blocks(chosen[background], span[0])
     return WindowEvents(
         signal_row=chosen[signal],
-        signal_start=np.searchsorted(own[signal], np.arange(len(windows) + 1)),
+        signal_start=np.searchsorted(own, np.arange(len(windows) + 1)),
         signal_weight=table.weight[chosen[signal]],
         background_row=chosen[background[order]],
         background_first=span[0][order],
@@ -147,15 +155,10 @@ def one_more_event(events: WindowEvents) -> Floats:
     B + w1 is the background if one more simulated event had passed. A window that no simulated
     background reaches has w1 = 0: nothing is known there, and the caller must say so.
     """
-    sums = everything(events)
+    sums = events.everything
     w1 = np.zeros_like(sums.background)
     np.divide(sums.background_w2, sums.background, out=w1, where=sums.background > 0)
     return w1
-
-
-def everything(events: WindowEvents) -> WindowSums:
-    """Sums without any cut."""
-    return window_sums(events, np.zeros(_table_size(events)), 0.0)
 
 
 def _table_size(events: WindowEvents) -> int:

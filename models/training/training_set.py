@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from selection.errors import UserError
 from selection.table import BoolArray, EventTable, Folds, IntArray
-from selection.windows import MassWindows, hypothesis_index, in_own_window, window_span
+from selection.windows import MassWindows, hypothesis_index, window_span
 
 
 class NoTrainingEvents(UserError, ValueError):  # noqa: N818  (it says what is missing)
@@ -204,11 +204,14 @@ def event_groups(
     k = np.arange(n)[:, None]
     in_window = ((spans // (n + 1) <= k) & (k < spans % (n + 1))).astype(np.float64)
     first, stop = window_span(windows, table.axis)
-    interval = np.searchsorted(spans, first * (n + 1) + stop)
-    background = np.where(first < stop, n + interval, -1)
-    own = in_own_window(windows, table.axis, table.signal_mass_gev)
-    signal = np.where(own, hypothesis_index(windows, table.signal_mass_gev), -1)
-    return np.where(table.is_signal, signal, background), in_window
+    interval = np.zeros((n + 1) * (n + 1), np.int64)
+    interval[spans] = np.arange(len(spans))
+    groups = np.where(first < stop, n + interval[first * (n + 1) + stop], -1)
+    signal = np.flatnonzero(table.is_signal)
+    own = hypothesis_index(windows, table.signal_mass_gev[signal])
+    inside = (first[signal] <= own) & (own < stop[signal])
+    groups[signal] = np.where(inside, own, -1)
+    return groups, in_window
 
 
 def _part(
