@@ -95,7 +95,9 @@ class Folds:
         if self.count == 1:
             held_out = wide < np.uint64(round(self.validation_fraction * 2**32))
             return np.where(held_out, 0, -1).astype(np.int8)
-        return ((wide * np.uint64(self.count)) >> np.uint64(32)).astype(np.int8)
+        wide *= np.uint64(self.count)
+        wide >>= np.uint64(32)
+        return wide.astype(np.int8)
 
     @property
     def held_out_share(self) -> float:

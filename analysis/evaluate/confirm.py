@@ -87,7 +87,7 @@ def confirm(
             path = run.model(classifier, i)
             if not path.exists():  # boosted trees are not kept
                 continue
-            score = load_model(path).score(table.features, fold)
+            score = load_model(path).score(table.features, fold).astype(np.float64)  # once
             own = [f for f in chosen if (f.classifier, f.network) == (classifier, i)]
             figures += _quoted(splits, score, own, quoting)
     failed = load_failed(run)
