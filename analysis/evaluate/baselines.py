@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -75,15 +76,20 @@ def _trees(c: Compared) -> Iterator[FigureOfMerit]:
 
     n_folds, seed = len(c.splits), c.config.settings.training.seed
     log.info("evaluate: training XGBoost for comparison, %d folds", n_folds)
+    interrupted = threading.Event()
 
     def of_fold(fold: int) -> npt.NDArray[np.float32]:
         train, _ = split_sets(c.config, c.simulated, fold=fold)
         own = max(1, c.quoting.threads // n_folds)  # folds side by side wait less for each other
-        trees = train_boosted_trees(train, seed=seed, threads=own)
+        trees = train_boosted_trees(train, seed=seed, threads=own, given_up=interrupted.is_set)
         return trees.scores(c.simulated.table.features)
 
     with ThreadPoolExecutor(c.quoting.threads) as pool:
-        scores = list(pool.map(of_fold, range(n_folds)))
+        try:
+            scores = list(pool.map(of_fold, range(n_folds)))
+        except BaseException:
+            interrupted.set()
+            raise
     yield from figures_of_merit(
         c.splits, scores, classifier="xgboost", network=0, quoting=c.quoting
     )

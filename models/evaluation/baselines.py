@@ -10,6 +10,7 @@ The other baseline, the network trained with BCE alone, is a by-product of every
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +46,12 @@ def train_boosted_trees(
     max_rounds: int = 400,
     depth: int = 6,
     learning_rate: float = 0.1,
+    given_up: Callable[[], bool] = lambda: False,
 ) -> BoostedTrees:
-    """Weighted log-loss, stopped after 20 rounds without gain on a tenth of the events."""
+    """Weighted log-loss, stopped after 20 rounds without gain on a tenth of the events.
+
+    given_up: asked after each round, for who trains in a thread that nothing interrupts.
+    """
     xgboost = _xgboost()
     stopping = np.arange(len(data)) % STOPPING == 0  # of every group: they stand in order
     train = _matrix(xgboost, data, ~stopping, threads=threads)
@@ -67,10 +72,21 @@ def train_boosted_trees(
         num_boost_round=max_rounds,
         evals=[(watched, "stopping")],
         early_stopping_rounds=20,
+        callbacks=[_stop_when(xgboost, given_up)],
         verbose_eval=False,
     )
     rounds = booster.best_iteration + 1
     return BoostedTrees(booster[:rounds], rounds)
+
+
+def _stop_when(xgboost: Any, given_up: Callable[[], bool]) -> Any:
+    class Stop(xgboost.callback.TrainingCallback):
+        """Between two rounds."""
+
+        def after_iteration(self, *_: Any) -> bool:
+            return given_up()
+
+    return Stop()
 
 
 def _xgboost() -> Any:

@@ -76,3 +76,8 @@ def test_both_classes_weigh_the_same_so_that_a_stump_of_nothing_says_one_half(to
     weight[n_signal:] /= weight[n_signal:].sum()
     scores = trees.scores(data.features.T)
     assert np.average(scores, weights=weight) == pytest.approx(0.5, abs=0.01)
+
+
+def test_trees_that_are_given_up_end_with_the_round(toy_sets, trees):
+    asked = iter([False, False, True])
+    assert train_boosted_trees(toy_sets()[0], seed=1, given_up=lambda: next(asked)).n_rounds <= 3
