@@ -52,8 +52,8 @@ paper: $(READY)  ## the study of the paper: simulation, ten networks, all figure
 	$(BIN)/punzi run -c paper.yaml -r paper
 	$(BIN)/punzi simulate -c paper-fresh.yaml
 	$(BIN)/punzi confirm -c paper-fresh.yaml -r paper
-	$(BIN)/punzi batches -c paper.yaml -r published --set preset=paper
-	$(BIN)/punzi run -c paper.yaml -r published --set preset=paper --set evaluation.xgboost=false
+	$(BIN)/punzi batches -c paper.yaml -r published --set preset=paper --set training.folds=1
+	$(BIN)/punzi run -c paper.yaml -r published --set preset=paper --set training.folds=1 --set evaluation.xgboost=false
 
 clean:  ## remove generated data, runs and the environment
 	rm -rf $(VENV) data runs .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
