@@ -2,12 +2,14 @@
 
 import csv
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from analysis.config.configuration import load
+from analysis.evaluate.baselines import Compared, baseline_figures
 from analysis.evaluate.comparison_table import ratio_rows
 from analysis.evaluate.stage import evaluate_networks, load_ensembles, load_figures
 from analysis.figures.results import reaches
@@ -17,7 +19,8 @@ from analysis.report.summary import summary_of
 from analysis.report.tables import reach_table
 from analysis.run.executors import Execution
 from analysis.run.folder import RunFolder
-from analysis.train.stage import train_networks
+from analysis.train.stage import split_sets, train_networks
+from models.evaluation.baselines import train_boosted_trees
 from models.evaluation.comparison import (
     BOXES_BEST,
     MASS_BEST,
@@ -26,8 +29,11 @@ from models.evaluation.comparison import (
     compare,
     of_curve,
 )
+from models.evaluation.figures_of_merit import Quoting, split_events
 from models.layers import load_layers
+from models.results import CHOSEN_ON_TRAINING
 from models.scoring import network_scores
+from models.sensitivity import PunziFormula
 from tests.analysis.conftest import QUICK
 
 ONE = Execution(executor="iterative")
@@ -103,6 +109,28 @@ def test_window_m_asks_the_network_of_the_fold_of_each_event_at_mass_m(case, cur
             x = np.column_stack([table.features, np.full(len(table), mass, np.float32)])
             score = network_scores(x, *network.parts).astype(np.float64)
             passing[k] |= (fold == j) & (score >= quoted.fold_cuts[j, k])
+    efficiency, background = sums(case, passing)
+    assert quoted.efficiency == pytest.approx(efficiency, rel=1e-9)
+    assert quoted.background == pytest.approx(background, rel=1e-9)
+
+
+def test_every_event_is_judged_by_trees_that_were_not_trained_on_its_fold(case, tmp_path):
+    pytest.importorskip("xgboost")
+    config, simulated = load(case.yaml, (*QUICK, "evaluation.xgboost=true")), case.simulated
+    table, windows, folds = simulated.table, simulated.windows, config.settings.folds
+    splits = split_events(table, windows, trained=simulated.trained, folds=folds)
+    quoting = Quoting(PunziFormula(config.luminosity_inv_fb), threads=2)
+    compared = Compared(RunFolder(tmp_path / "run"), config, simulated, splits, quoting)
+    best = (("xgboost", CHOSEN_ON_TRAINING), "validation")
+    (quoted,) = (
+        f for f in baseline_figures(compared) if ((f.classifier, f.selection), f.quoted_on) == best
+    )
+    fold, passing = folds.of(table.identity), np.zeros((len(windows), len(table)), bool)
+    for j in range(folds.count):
+        others = replace(simulated, table=table.take(fold != j))
+        train, _ = split_sets(config, others, fold=j)
+        trees = train_boosted_trees(train, seed=config.settings.training.seed)
+        passing |= (fold == j) & (trees.scores(table.features) >= quoted.fold_cuts[j][:, None])
     efficiency, background = sums(case, passing)
     assert quoted.efficiency == pytest.approx(efficiency, rel=1e-9)
     assert quoted.background == pytest.approx(background, rel=1e-9)
