@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# as published: one split, no classifiers that the paper does not have
+PUBLISHED := --set preset=paper --set training.folds=1 --set training.bce_equal_budget=false --set evaluation.xgboost=false
 
 .PHONY: help demo alp test lint style types suite wheel mutants bench paper clean
 
@@ -52,8 +54,8 @@ paper: $(READY)  ## the study of the paper: simulation, ten networks, all figure
 	$(BIN)/punzi run -c paper.yaml -r paper
 	$(BIN)/punzi simulate -c paper-fresh.yaml
 	$(BIN)/punzi confirm -c paper-fresh.yaml -r paper
-	$(BIN)/punzi batches -c paper.yaml -r published --set preset=paper --set training.folds=1
-	$(BIN)/punzi run -c paper.yaml -r published --set preset=paper --set training.folds=1 --set evaluation.xgboost=false
+	$(BIN)/punzi batches -c paper.yaml -r published $(PUBLISHED)
+	$(BIN)/punzi run -c paper.yaml -r published $(PUBLISHED)
 
 clean:  ## remove generated data, runs and the environment
 	rm -rf $(VENV) data runs .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
