@@ -12,12 +12,12 @@ easier problem, without any sum over counts; its model has the same nuisances.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from memory import peak_gb
 
 from limits.asymptotic import asymptotic_limits
 from limits.expectation import Expectation
@@ -123,8 +123,7 @@ def main() -> None:
     taken = {name: seconds(call) for name, call in work.items()}
     for name, t in taken.items():
         print(f"{name:45}{t:9.2f} s")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    print(f"{'largest memory':45}{memory:9.0f} MB")
+    print(f"{'largest memory':45}{1e3 * peak_gb():9.0f} MB")
     if options.pyhf:
         median = expected_limits(b).median
         some = np.linspace(0, options.masses - 1, options.pyhf).astype(int)

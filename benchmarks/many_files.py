@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import uproot
+from memory import peak_gb
 from selection_speed import write_file
 
 from analysis.config.configuration import parse
@@ -108,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         work(options.one[0], Path(options.one[1]), options.workers)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+        print(peak_gb())
         return
     with tempfile.TemporaryDirectory() as name:
         few, many = Path(name) / "few", Path(name) / "many"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import uproot
+from memory import peak_gb
 
 from analysis.config.configuration import Configuration, parse
 from analysis.config.searches import shipped_search
@@ -241,10 +241,8 @@ def measure_memory(folder: Path, config: Configuration, sets: list[Dataset], n: 
     begin = time.perf_counter()
     full(folder, config, sets, Execution("threads", 2, chunk_size=CHUNK))
     seconds = time.perf_counter() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(
-        f"select of {n:,} events, 10 files: {n / seconds / 1e6:.2f} M events/s, peak {peak:.2f} GB"
-    )
+    rate = n / seconds / 1e6
+    print(f"select of {n:,} events, 10 files: {rate:.2f} M events/s, peak {peak_gb():.2f} GB")
 
 
 def measure_formats(folder: Path, n: int, rounds: int) -> None:

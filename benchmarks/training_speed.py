@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from memory import status_bytes
 from numba import njit
 from torch import Tensor, nn
 
@@ -175,16 +176,11 @@ def peak_bytes(work: Callable[[], object]) -> float:
     """Growth of the resident memory while `work` runs (Linux; nan elsewhere)."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
-        before = _status("VmRSS")
+        before = status_bytes("VmRSS")
         work()
-        return _status("VmHWM") - before
+        return status_bytes("VmHWM") - before
     except OSError:
         return float("nan")
-
-
-def _status(name: str) -> int:
-    line = next(s for s in Path("/proc/self/status").read_text().splitlines() if s.startswith(name))
-    return int(line.split()[1]) * 1024
 
 
 def fresh(data: TrainingSet) -> PunziNet:
