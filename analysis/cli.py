@@ -55,6 +55,9 @@ PANELS = {  # of `punzi --help`, and the order of the commands
     "This machine": ("doctor", "completion"),
 }
 
+CHUNK = 2**20  # rows: a group of parquet as pyarrow and pandas write it is read at once
+PIECE = CHUNK // 2  # of apply, which may take twice as many where a group ends there
+
 # the libraries of a command are a million objects that stay: to look through them every 700 new
 # ones for rings that nobody holds takes a third of its start (mypy does the same)
 OBJECTS = (100_000, 20, 20)
@@ -146,7 +149,7 @@ def select(
     workers: WorkersOption = CORES,
     executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
-    chunk_size: ChunkOption = 1_000_000,
+    chunk_size: ChunkOption = CHUNK,
     allow_lost: LostOption = False,
     changes: SetOption = None,
 ) -> None:
@@ -233,7 +236,7 @@ def apply_command(
     workers: WorkersOption = CORES,
     executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
-    chunk_size: ChunkOption = 500_000,
+    chunk_size: ChunkOption = PIECE,
 ) -> None:
     """Apply a trained cut to new ntuples: friend trees or skims, and spectra."""
     from analysis.apply.command import apply_model, print_applied
@@ -304,7 +307,7 @@ def run_command(
     workers: WorkersOption = CORES,
     executor: ExecutorOption = Executor.auto,
     cluster: ClusterOption = None,
-    chunk_size: ChunkOption = 1_000_000,
+    chunk_size: ChunkOption = CHUNK,
     allow_lost: LostOption = False,
     unblind: UnblindOption = False,
     changes: SetOption = None,
@@ -332,7 +335,7 @@ def status(
     networks: NetworksOption = None,
     seed: SeedOption = None,
     workers: WorkersOption = CORES,
-    chunk_size: ChunkOption = 1_000_000,
+    chunk_size: ChunkOption = CHUNK,
     allow_lost: LostOption = False,
     unblind: UnblindOption = False,
     changes: SetOption = None,
@@ -410,7 +413,7 @@ def _execution(
     executor: Executor,
     workers: int,
     cluster: str | None,
-    chunk_size: int = 1_000_000,
+    chunk_size: int = CHUNK,
     allow_lost: bool = False,
 ) -> Execution:
     from analysis.run.executors import Execution

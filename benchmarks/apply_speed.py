@@ -48,6 +48,7 @@ from simulation.recipe import Recipe
 from simulation.samples import simulate
 
 BASKET = 500_000
+PIECE = 2**19  # rows; what is asked for unasked
 SOURCE_EVENTS = 60_000
 CANDIDATES = "__ncandidates__"
 SEARCH = shipped_search("dimuon_recoil")
@@ -182,7 +183,7 @@ def main() -> None:
         models = tuple(folder / f"net-{i:02d}.safetensors" for i in range(options.models))
         for i, path in enumerate(models):
             write_model(path, 1 + i, options.folds)
-        how = Execution("threads", options.threads, None, BASKET)
+        how = Execution("threads", options.threads, None, PIECE)
         ask = Request(models, (str(file),), folder / "out")
         if options.skim:
             ask = replace(ask, skim=True, cut=cut_of_a_tenth(ask, how))

@@ -54,7 +54,7 @@ samples:
   signal: {kind: signal, files: one.root, masses_gev: [1], n_generated: 1000}
   background: {kind: background, files: 'big_*.root', luminosity_inv_fb: 100, duplicates: allow}
 """
-CHUNK = 1_000_000
+CHUNK = 2**20
 BASKET = 250_000  # rows, as basf2 makes them: not one per file
 READ, READ_IN_TWO = "read the branches of full", "... with 2 threads"
 FULL, FULL_IN_TWO = "full, iterative", "full, 2 threads"

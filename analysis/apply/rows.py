@@ -68,17 +68,25 @@ def score_rows(applied: AppliedCut, rows: FileRows) -> Scored:
 
 
 def planned_rows(whole: FileRows, *, chunk_size: int) -> list[FileRows]:
-    """Pieces of at most chunk_size rows that cover a file, cut at common baskets if there are."""
+    """Pieces of about chunk_size rows that cover a file, cut at common baskets if there are.
+
+    Half of them are enough, twice as many are not too many: what two pieces share is read twice.
+    """
     borders = [whole.start]
     if whole.stop - whole.start > chunk_size:
         table = open_table(whole.file, whole.tree, whole.identity)
         baskets = table.borders(list(whole.branches.values()))
         while whole.stop - borders[-1] > chunk_size:
-            end = borders[-1] + chunk_size
-            fitting = baskets[(baskets > borders[-1] + chunk_size // 2) & (baskets <= end)]
-            borders.append(int(fitting[-1]) if fitting.size else end)
+            borders.append(_border(baskets, borders[-1], chunk_size))
     borders.append(whole.stop)
     return [replace(whole, start=a, stop=b) for a, b in pairwise(borders) if b > a]
+
+
+def _border(baskets: npt.NDArray[np.int64], start: int, size: int) -> int:
+    """Where a piece ends: the last basket within its size, or else the next one."""
+    fits = baskets[(baskets > start + size // 2) & (baskets <= start + size)]
+    follows = baskets[(baskets > start + size) & (baskets <= start + 2 * size)]
+    return int(fits[-1] if fits.size else follows[0] if follows.size else start + size)
 
 
 def columns_of(rows: FileRows) -> Columns:

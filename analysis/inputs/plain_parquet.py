@@ -7,84 +7,37 @@ pyarrow makes a column of marks and numbers and copies it into one of numbers, i
 asks the system for each time; here the numbers of a page go where they belong. Its description of
 the file is used. Marks say which rows are missing: where any is, and for everything else than
 plain numbers and places (bits, collections, other encodings and codecs, damage), `read` gives None,
-and the column is left to pyarrow. So is a whole group of many small pages: pyarrow holds the
-interpreter once for all of them, and here every page costs 15 us of it.
+and the column is left to pyarrow. So is a whole group of many small pages that zstd has not packed:
+pyarrow lets other threads work once for all of them, and here every page is a moment to wait.
 
-A page begins with its description, and the file ends with that of its groups and columns; both are
-structures (thrift.py). pyarrow has read the latter, but ends the process where one asks it for a
-codec that it does not know.
+A page begins with its description (parquet_pages.py), and the file ends with that of its groups and
+columns. pyarrow has read the latter, but ends the process where one asks it for a codec that it
+does not know.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-import threading
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from zstandard import ZstdError
 
+from analysis.inputs.parquet_pages import PLAIN, Array, Chunk, Column, Page, find_page, page_bytes
 from analysis.inputs.root_bytes import LocalFile, NotPlainError
-from analysis.inputs.thrift import fields, varint
+from analysis.inputs.thrift import fields
 
 STORED = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8"}
 CODECS = {0: None, 1: "snappy", 6: "zstd"}
-PLAIN, OLD_PLACES, RUNS, PLACES = 0, 2, 3, 8  # encodings of numbers and marks
-DATA, LIST, DATA_2 = 0, 2, 3  # types of pages
 TAIL = 8  # bytes after the description of the file
-DESCRIBED = 512  # bytes; a description is shorter, one that is not is left to pyarrow
 MANY = 8  # pages of a group from which on pyarrow is as fast
-LEVELS = 1 << 16  # bytes that a page may have beside its numbers, and two for each row
 NOT_HERE = (
     NotPlainError, ArithmeticError, LookupError, MemoryError, OSError, RecursionError, TypeError,
-    ValueError, struct.error,
+    ValueError, ZstdError, struct.error,
 )  # fmt: skip
-
-Array = npt.NDArray[Any]
-
-
-class Page(NamedTuple):
-    """A page, and where it is."""
-
-    kind: int
-    encoding: int
-    first: int  # row of its group; 0 of a list
-    n: int
-    at: int  # after its description
-    n_packed: int
-    n_whole: int
-    n_marks: int | None  # bytes before what is compressed; None: inside it
-    packed: bool
-
-
-@dataclass(frozen=True)
-class Column:
-    """One number per row, or none."""
-
-    at: int  # among the columns of the file
-    kind: np.dtype[Any]  # as pyarrow gives it
-    stored: np.dtype[Any]
-    marked: bool
-
-
-@dataclass
-class Chunk:
-    """A column in one group of rows: its pages, found as far as rows are asked for."""
-
-    column: Column
-    group: int
-    codec: str | None
-    next_at: int
-    end: int
-    n_rows: int
-    pages: list[Page] = field(default_factory=list)
-    list_page: Page | None = None
-    listed: Array | None = None  # made when a place is looked up
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class PlainParquet:
@@ -162,130 +115,41 @@ def _fill(file: LocalFile, chunk: Chunk, start: int, out: Array) -> None:
     """Rows of a group from `start` on, as many as out has."""
     stop = start + len(out)
     with chunk.lock:
-        while _found(chunk) < stop:
-            _find_page(file, chunk)
-            if len(out) == chunk.n_rows > MANY * _found(chunk) > 0:
+        while chunk.n_found < stop:
+            find_page(file, chunk)
+            small = len(out) == chunk.n_rows > MANY * chunk.n_found > 0
+            if small and chunk.codec != "zstd":
                 msg = "many small pages"
                 raise NotPlainError(msg)
-        wanted = [p for p in chunk.pages if p.first < stop and p.first + p.n > start]
+        pages = [p for p in chunk.pages if p.first < stop and p.first + p.n > start]
         if chunk.list_page and chunk.listed is None:
-            packed = memoryview(file.bytes_at(chunk.list_page.at, chunk.list_page.n_packed))
-            whole = _whole(chunk, chunk.list_page, packed)
+            (whole,) = page_bytes(file, chunk, [chunk.list_page])
             chunk.listed = np.frombuffer(whole, chunk.column.stored, chunk.list_page.n)
-    for page in wanted:
-        values = _numbers(chunk, page, memoryview(file.bytes_at(page.at, page.n_packed)))
-        a, b = max(page.first, start), min(page.first + page.n, stop)
-        out[a - start : b - start] = values[a - page.first : b - page.first]
+    stored = chunk.column.stored
+    values = out if out.itemsize == stored.itemsize else np.empty(len(out), stored)
+    _read_pages(file, chunk, pages, start, values)
+    if values is not out:
+        out[:] = values
 
 
-def _found(chunk: Chunk) -> int:
-    """Rows of the pages that are known."""
-    return chunk.pages[-1].first + chunk.pages[-1].n if chunk.pages else 0
+def _read_pages(
+    file: LocalFile, chunk: Chunk, pages: list[Page], start: int, values: Array
+) -> None:
+    """Numbers of pages to their places among the values of the rows from `start` on."""
+    from analysis.inputs.packed_runs import read_pages  # numba
 
-
-def _find_page(file: LocalFile, chunk: Chunk) -> None:
-    """The next page."""
-    data = file.bytes_at(chunk.next_at, min(DESCRIBED, chunk.end - chunk.next_at))
-    page = _page(data, chunk.next_at, _found(chunk))
-    if not _possible(chunk, page):
-        msg = f"a page of {page.n} numbers is damaged"
-        raise ValueError(msg)
-    chunk.next_at = page.at + page.n_packed
-    if page.kind == LIST:
-        if chunk.list_page:
-            msg = "two lists of values"
-            raise NotPlainError(msg)
-        chunk.list_page = page
-    else:
-        chunk.pages.append(page)
-
-
-def _possible(chunk: Chunk, page: Page) -> bool:
-    """Can it be there and hold what it says? Bytes come from strangers."""
-    most = LEVELS + page.n * (2 + chunk.column.stored.itemsize)
-    rows = page.n >= 0 and page.first + page.n <= chunk.n_rows
-    place = page.n_packed >= 0 and page.at + page.n_packed <= chunk.end
-    marks = 0 <= (page.n_marks or 0) <= min(page.n_packed, page.n_whole)
-    return rows and place and marks and page.n_whole <= most
-
-
-def _page(data: bytes, begin: int, first: int) -> Page:
-    """What the bytes at `begin` of the file describe."""
-    described, size = fields(data, 0)
-    kind, n_whole, n_packed = (described[i] for i in (1, 2, 3))
-    marks, packed = None, True
-    if kind == DATA:
-        n, encoding, of_marks = (described[5][i] for i in (1, 2, 3))
-        plain = of_marks == RUNS
-    elif kind == LIST:
-        n, encoding, first = described[7][1], described[7][2], 0
-        plain = encoding != PLACES
-    elif kind == DATA_2:
-        n, missing, encoding, marks, repeated = (described[8][i] for i in (1, 2, 4, 5, 6))
-        packed = described[8].get(7, True)
-        # before Arrow 2 compressed pages said that they are not (ARROW-10353)
-        plain = missing == repeated == 0 and (packed or n_packed == n_whole)
-    else:
-        plain = False
-    if not plain or encoding not in (PLAIN, OLD_PLACES, PLACES):
-        msg = f"a page of type {kind}"
-        raise NotPlainError(msg)
-    return Page(kind, encoding, first, n, begin + size, n_packed, n_whole, marks, packed)
-
-
-def _numbers(chunk: Chunk, page: Page, data: memoryview) -> Array:
-    """The numbers of a page, as they are stored."""
-    body: memoryview | npt.NDArray[np.uint8]
-    if page.n_marks is None:
-        body = np.frombuffer(_whole(chunk, page, data), np.uint8)
-        if chunk.column.marked:
-            end = 4 + int(body[:4].view("<u4")[0])
-            if not _all_there(body[4:end].tobytes(), page.n):
-                msg = "missing numbers"
-                raise NotPlainError(msg)
-            body = body[end:]
-    else:
-        n_packed, n_whole = page.n_packed - page.n_marks, page.n_whole - page.n_marks
-        rest = page._replace(n_packed=n_packed, n_whole=n_whole)
-        body = np.frombuffer(_whole(chunk, rest, data[page.n_marks :]), np.uint8)
-    if page.encoding == PLAIN:
-        return np.frombuffer(body, chunk.column.stored, page.n)
-    if chunk.listed is None:
+    if chunk.listed is None and any(page.encoding != PLAIN for page in pages):
         msg = "places without a list"
         raise ValueError(msg)
-    from analysis.inputs.packed_runs import unpacked_runs  # numba: only files with lists need it
-
-    places = np.empty(page.n, np.uint32)
-    if unpacked_runs(body[1:], int(body[0]), places) >= len(chunk.listed):
-        msg = "a place beyond the list"
-        raise ValueError(msg)
-    found: Array = chunk.listed.take(places)
-    return found
-
-
-def _whole(chunk: Chunk, page: Page, data: memoryview) -> Any:
-    """The bytes of a page, decompressed."""
-    if chunk.codec is None or not page.packed:
-        return data
-    if chunk.codec == "snappy" and varint(data, 0)[0] != page.n_whole:  # zstd is asked by Arrow
-        msg = "a compressed page has another size than it says"
-        raise ValueError(msg)
-    return pa.decompress(data, page.n_whole, codec=chunk.codec)
-
-
-def _all_there(marks: bytes, n: int) -> bool:
-    """Are the first n marks, in runs of equal ones or of bits, all 1?"""
-    at = 0
-    while n > 0:
-        run, at = varint(marks, at)
-        if run & 1:
-            size = run >> 1
-            bits = int.from_bytes(marks[at : at + size], "little")
-            if ~bits & ((1 << min(n, 8 * size)) - 1):
-                return False
-            n, at = n - 8 * size, at + size
-        else:
-            if marks[at] != 1:
-                return False
-            n, at = n - (run >> 1), at + 1
-    return True
+    word = f"u{values.itemsize}"  # whatever the numbers mean
+    listed = np.empty(0, word) if chunk.listed is None else chunk.listed.view(word)
+    bodies = page_bytes(file, chunk, pages)
+    table = np.array([
+        (b.ctypes.data, len(b), p.first - start, p.n, p.encoding == PLAIN,
+         chunk.column.marked and p.marks_inside)
+        for b, p in zip(bodies, pages, strict=True)
+    ])  # fmt: skip
+    room = np.empty(max(page.n for page in pages), word)
+    if not read_pages(table, listed, room, values.view(word)):
+        msg = "missing numbers, or damage"
+        raise NotPlainError(msg)

@@ -51,7 +51,7 @@ class Execution:
     executor: ExecutorName = "threads"
     workers: int = 1
     cluster: str | None = None
-    chunk_size: int = 1_000_000
+    chunk_size: int = 2**20
     allow_lost: bool = False
 
 

@@ -1,9 +1,12 @@
 """Plain trees are read from their bytes: the numbers of uproot, or left to uproot."""
 
+import tracemalloc
+
 import cramjam
 import numpy as np
 import pytest
 import uproot
+import zstandard
 
 from analysis.inputs.plain_tree import plain_file
 from analysis.inputs.root_bytes import BLOCK, KEY, unpacked
@@ -128,3 +131,18 @@ def test_a_damaged_block_is_refused_however_much_of_it_is_wanted(tmp_path, n, wa
     short = data[:3] + len(bytes(less)).to_bytes(3, "little") + data[6:BLOCK] + bytes(less)
     with pytest.raises(ValueError, match="gives 40 bytes"):
         unpacked(short, size, wanted)
+
+
+def test_a_small_block_that_would_grow_is_refused_before_it_does(tmp_path):
+    path = write(tmp_path / "a.root", {"x": np.arange(1000.0)}, compression=PACKED["ZS"], baskets=1)
+    data, size = packed_basket(path)
+    packer = zstandard.ZstdCompressor().compressobj(size=1 << 28)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(256)) + packer.flush()
+    assert len(bomb) < 1 << 16
+    short = data[:3] + len(bomb).to_bytes(3, "little") + data[6:BLOCK] + bomb
+    tracemalloc.start()
+    with pytest.raises(cramjam.DecompressionError):
+        unpacked(short, size)
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest < 1 << 20
