@@ -227,12 +227,7 @@ def _forward(
     for begin in range(0, out.shape[1], n_span):
         size = min(n_span, out.shape[1] - begin)
         if len(fold):
-            count[:] = 0
-            for e in range(size):
-                row = np.int64(fold[begin + e]) + 1
-                row = row if 0 < row <= n_folds else np.int64(0)
-                places[row, count[row]] = e
-                count[row] += 1
+            _by_fold(fold[begin : begin + size], places, count)
             out[:, begin : begin + size] = np.nan
         else:
             count[1] = size
@@ -264,6 +259,19 @@ def _forward(
                         end = out[m, begin + start : begin + stop]
                         for e in range(n):
                             end[e] = last[e]
+
+
+@numba.njit(error_model="numpy")
+def _by_fold(
+    fold: npt.NDArray[np.int8], places: npt.NDArray[np.uint32], count: npt.NDArray[np.int64]
+) -> None:
+    """Events of each fold in their order, places[fold + 1, : count]; those of none come first."""
+    count[:] = 0
+    for e in range(len(fold)):
+        row = np.int64(fold[e]) + 1
+        row = row if 0 < row < len(places) else np.int64(0)
+        places[row, count[row]] = e
+        count[row] += 1
 
 
 @numba.njit(error_model="numpy", fastmath={"contract"})
