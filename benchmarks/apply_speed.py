@@ -13,8 +13,8 @@ are shown beside wall seconds because they also hold on a machine that has other
 event, as `punzi train` makes them; --skim copies the events that pass, one in ten,
 instead of writing a friend tree. --formats applies the model to the same events as TTree, RNTuple
 and parquet, in turns, each with one block (basket, page, row group of one page) per 500 000 rows
-and the same compression; as parquet that pyarrow writes unasked, in pages of 20 000 rows with lists
-of their values, snappy, groups of 2^20 rows; and as the same with zstd in groups of 500 000.
+and the same compression; and as parquet in pages of 20 000 rows: as pandas writes it unasked (lists
+of values, snappy, groups of 2^20 rows), as awkward does (zstd, one group), and with lists and zstd.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ def write_copies(tree: Path) -> dict[str, Path]:
         "TTree": tree,
         "RNTuple": tree.with_stem("rntuple"),
         "parquet": tree.with_suffix(".pq"),
-        "parquet unasked": tree.with_name("unasked.pq"),
-        "with zstd": tree.with_name("small_pages.pq"),
+        "of pandas": tree.with_name("pandas.pq"),
+        "of awkward": tree.with_name("awkward.pq"),
+        "lists, zstd": tree.with_name("lists.pq"),
     }
     with uproot.open(tree) as file:
         events = file["variables"]
@@ -101,7 +102,7 @@ def write_copies(tree: Path) -> dict[str, Path]:
         with (
             uproot.recreate(files["RNTuple"], compression=uproot.ZSTD(3)) as other,
             pq.ParquetWriter(files["parquet"], schema, use_dictionary=False, **how) as parquet,
-            pq.ParquetWriter(files["with zstd"], schema, **zstd) as small,
+            pq.ParquetWriter(files["lists, zstd"], schema, **zstd) as small,
         ):
             ntuple = None
             for columns in events.iterate(step_size=BASKET, library="np"):
@@ -110,7 +111,10 @@ def write_copies(tree: Path) -> dict[str, Path]:
                 ntuple.extend({name: columns[name] for name in kinds})
                 for writer in (parquet, small):
                     writer.write_table(pa.table(columns, schema=schema), row_group_size=BASKET)
-    pq.write_table(pq.read_table(files["parquet"]), files["parquet unasked"])
+    whole = pq.read_table(files["parquet"])
+    pq.write_table(whole, files["of pandas"])
+    unlisted = {"use_dictionary": False, "row_group_size": 2**26}
+    pq.write_table(whole, files["of awkward"], **unlisted, **zstd)
     return files
 
 

@@ -17,6 +17,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import uproot
 
 from analysis.config.searches import shipped_search
@@ -50,9 +52,13 @@ def prepare(folder: Path) -> None:
     """A configuration with one file, one with a mistake, a model, and 1000 events for it."""
     write_sample(Recipe("signal", 3000, seed=1, mass_gev=2.0), folder / "signal_2.root")
     (folder / "one.yaml").write_text(CONFIG)
+    (folder / "parquet.yaml").write_text(CONFIG.replace("{mass}.root", "{mass}.parquet"))
     (folder / "typo.yaml").write_text(CONFIG.replace("luminosity", "luminositi"))
     with uproot.open(folder / "signal_2.root") as file:
-        columns = file["variables"].arrays(entry_stop=1000, library="np")
+        columns = file["variables"].arrays(library="np")
+    pq.write_table(pa.table(columns), folder / "signal_2.parquet")
+    columns = {name: values[:1000] for name, values in columns.items()}
+    pq.write_table(pa.table(columns), folder / "thousand.parquet")
     with uproot.recreate(folder / "thousand.root") as file:
         file.mktree("variables", {k: v.dtype for k, v in columns.items()}).extend(columns)
     network = PunziNet(np.array([0, 0, -6, 0.0]), np.array([5, 6, 2, 5.0]), seed=1)
@@ -77,6 +83,7 @@ def prepare(folder: Path) -> None:
 def main() -> None:
     python, punzi = [sys.executable, "-c"], [sys.executable, "-m", "analysis.cli", "-q"]
     apply = ["apply", "net-00.safetensors", "thousand.root", "-o", "out", "--overwrite"]
+    others = "import typer, pydantic, yaml, uproot, pyarrow.parquet"
     cases = {
         "--help": ([*punzi[:3], "--help"], "import typer"),
         "a misspelt key": ([*punzi, "check", "-c", "typo.yaml"], "import typer, pydantic, yaml"),
@@ -87,6 +94,14 @@ def main() -> None:
         "apply, 1000 events": (
             [*punzi, *apply, "--workers=1"],
             "import typer, pydantic, yaml, uproot, numba, vector, hist, uhi",
+        ),
+        "check, parquet": (
+            [*punzi, "check", "-c", "parquet.yaml", "--workers=1"],
+            f"{others}, rich.progress",
+        ),
+        "apply, parquet": (
+            [*punzi, *(a.replace(".root", ".parquet") for a in apply), "--workers=1"],
+            f"{others}, numba, vector, hist, uhi",
         ),
     }
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[1:])

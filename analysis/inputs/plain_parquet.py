@@ -29,6 +29,7 @@ from zstandard import ZstdError
 from analysis.inputs.parquet_pages import PLAIN, Array, Chunk, Column, Page, find_page, page_bytes
 from analysis.inputs.root_bytes import LocalFile, NotPlainError
 from analysis.inputs.thrift import fields
+from analysis.terminal.compiling import load_numba
 
 STORED = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8"}
 CODECS = {0: None, 1: "snappy", 6: "zstd"}
@@ -136,7 +137,8 @@ def _read_pages(
     file: LocalFile, chunk: Chunk, pages: list[Page], start: int, values: Array
 ) -> None:
     """Numbers of pages to their places among the values of the rows from `start` on."""
-    from analysis.inputs.packed_runs import read_pages  # numba
+    load_numba()  # here first: a look at files of ROOT does without it
+    from analysis.inputs.packed_runs import read_pages
 
     if chunk.listed is None and any(page.encoding != PLAIN for page in pages):
         msg = "places without a list"

@@ -46,9 +46,7 @@ def compiling_said() -> Iterator[None]:
     """A line in the log at the first function of ours that is compiled inside the block."""
     from numba.core import event
 
-    if ALONE.is_set():
-        _load_without_others()
-        _remember_operators()
+    load_numba()
     listener = when_compiling(lambda: log.info(MESSAGE))
     try:
         yield
@@ -56,6 +54,14 @@ def compiling_said() -> Iterator[None]:
         event.unregister("numba:compile", listener)
 
 
+def load_numba() -> None:
+    """Before the first compiled function: a command of ours goes without what it does not need."""
+    if ALONE.is_set():
+        _load_without_others()
+        _remember_operators()
+
+
+@cache
 def _load_without_others() -> None:
     """What numba loads before its first function; a numba with other parts is only slower.
 
