@@ -628,6 +628,18 @@ def test_a_mistake_that_is_wanted_is_accepted_by_name_and_said(own_inputs, capsy
     assert "negative_weights" in (own_inputs / "runs/accepted/findings.json").read_text()
 
 
+def test_half_of_the_momenta_missing_is_said_and_stands_in_the_report(own_inputs, capsys):
+    def drop(columns):
+        columns["mu_plus_px"][::3] = np.nan
+        return columns
+
+    edit("background_0*", drop)(own_inputs)
+    assert punzi(own_inputs, "select", "-r", "missing") == 0
+    said = one_line(capsys.readouterr().err)
+    assert re.search(r"background: \d+ % of the rows have a momentum that is no number", said)
+    assert "missing_momenta" in (own_inputs / "runs/missing/findings.json").read_text()
+
+
 def test_what_the_first_look_found_and_was_accepted_is_kept_for_the_report(own_inputs):
     copy("background_0.root", "data.root")(own_inputs)
     configure(lambda raw: raw["samples"].update(measured=DATA))(own_inputs)

@@ -7,7 +7,8 @@ pieces share is decompressed twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -54,10 +55,11 @@ class Scored:
     branches: dict[str, Any]
 
 
-def score_rows(applied: AppliedCut, rows: FileRows) -> Scored:
-    """Read, compute, count; any failure names the file and the rows."""
+@contextmanager
+def failure_named(rows: FileRows) -> Iterator[None]:
+    """Any failure inside names the file and the rows."""
     try:
-        return _score(applied, rows)
+        yield
     except Exception as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error) else ""
         msg = (
@@ -65,6 +67,12 @@ def score_rows(applied: AppliedCut, rows: FileRows) -> Scored:
             f"Copy or make the file again."
         )
         raise ApplyError(msg) from error
+
+
+def score_rows(applied: AppliedCut, rows: FileRows) -> Scored:
+    """Read, compute, count."""
+    with failure_named(rows):
+        return _score(applied, rows)
 
 
 def planned_rows(whole: FileRows, *, chunk_size: int) -> list[FileRows]:
@@ -91,7 +99,8 @@ def _border(baskets: npt.NDArray[np.int64], start: int, size: int) -> int:
 
 def columns_of(rows: FileRows) -> Columns:
     """Our columns of these rows."""
-    return read_columns(_reader(rows), rows.branches, missing=rows.missing)
+    with failure_named(rows):
+        return read_columns(_reader(rows), rows.branches, missing=rows.missing)
 
 
 def _reader(rows: FileRows) -> Callable[[str], npt.NDArray[Any]]:

@@ -25,7 +25,9 @@ Refused = Literal[
     "candidates_apart",
     "swapped",
 ]
-Warned = Literal["heavy_weights", "narrow_peak", "wide_peak", "entry_numbers", "frame"]
+Warned = Literal[
+    "heavy_weights", "narrow_peak", "wide_peak", "entry_numbers", "frame", "missing_momenta"
+]
 Mistake = Literal[Refused, Warned]
 
 REFUSED: tuple[str, ...] = get_args(Refused)

@@ -11,7 +11,6 @@ together with `fom.json`, so whoever applies a model applies what was quoted.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.evaluate.networks import Name, network_files, network_model, trained_networks
 from analysis.evaluate.passing import passing_events, window_contents, write_passing
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, write_csv, write_json
+from analysis.run.folder import RunFolder, content_digest, read_json, write_csv, write_json
 from analysis.run.stamps import stamp_of
 from analysis.terminal import console
 from analysis.train.outcome import failed_networks
@@ -197,5 +196,5 @@ def load_contents(run: RunFolder) -> tuple[WindowContent, ...]:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text())
+    content: dict[str, Any] = read_json(path)
     return content

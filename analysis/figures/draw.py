@@ -7,7 +7,6 @@ a sample that were lost (`--allow-lost`) are named on every figure made of event
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -31,7 +30,7 @@ from analysis.figures.run_results import (
 from analysis.figures.spectra import features, resolution, spectra
 from analysis.limit.blinding import changed_after_unblinding
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, write_json
+from analysis.run.folder import RunFolder, content_digest, read_json, write_json
 from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.index import load_selection
 from analysis.select.recorded import data_luminosity_inv_fb
@@ -195,7 +194,7 @@ def _pictures(run: RunFolder) -> list[Path]:
 def load_list(run: RunFolder) -> list[dict[str, Any]]:
     """Stem, title, caption and files of the figures that are there; empty if none are."""
     try:
-        content: list[dict[str, Any]] = json.loads(run.figure_list.read_text())
+        content: list[dict[str, Any]] = read_json(run.figure_list)
     except (OSError, ValueError):
         return []
     return content

@@ -8,7 +8,6 @@ fitted peak      n = N w f(x)       N events in the fit range, w width of a bin,
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import hist
 import numpy as np
 
-from analysis.run.folder import RunFolder
+from analysis.run.folder import RunFolder, read_json
 from analysis.select.histograms import quantity_axes, quantity_values
 from analysis.train.outcome import load_history
 from models.results import Floats, LossHistory, PeakFit, WidthsByMass, from_json
@@ -175,4 +174,4 @@ def loss_histories(run: RunFolder, section: TrainingSection) -> dict[str, list[L
 def batch_study_histories(run: RunFolder) -> list[LossHistory]:
     """Histories of the study of batch sizes, files by name; each file: a list of records."""
     files = sorted(run.batch_study.glob("*.json"))
-    return [from_json(record) for file in files for record in json.loads(file.read_text())]
+    return [from_json(record) for file in files for record in read_json(file)]

@@ -136,7 +136,7 @@ def _inspect_open(
         problems.append("has zero entries")
     elif look is not None and not problems:
         rows, unreadable = _first_rows(tree, found, look.missing)
-        problems += _nan_problems(rows, look.search) if rows else []
+        problems += _nan_problems(rows, look.search) + _weight_problems(rows) if rows else []
     counts, axis, cause = _looked_at(rows, look)
     return FileReport(
         file=file,
@@ -228,6 +228,12 @@ def _nan_problems(rows: Columns, search: Search) -> list[str]:
         bad |= ~np.isfinite(rows[column]) if column in rows else False
     share = np.count_nonzero(bad) / max(len(bad), 1)
     return [f"{share:.1%} of the first {len(bad)} rows have NaN momenta"] if share > 0.5 else []
+
+
+def _weight_problems(rows: Columns) -> list[str]:
+    weight = rows.get("weight", np.empty(0))
+    bad = np.count_nonzero(~np.isfinite(weight))
+    return [f"the weight of {bad} of the first {len(weight)} rows is not a number"] if bad else []
 
 
 def recorded_in(file: str) -> dict[str, float]:

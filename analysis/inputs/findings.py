@@ -8,7 +8,6 @@ Whatever was found, accepted or not, is said on the terminal and stands in the r
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -64,6 +63,13 @@ def row_findings(
                 f"E² − p² of {particle} is not the square of its mass, {mass:.4g} GeV, in "
                 f"{_share(rows, found.finite)} of the rows{hint or '; check its four columns'}",
             )
+    if found.rows - found.finite > FEW_ROWS * found.rows:
+        yield Finding(
+            "missing_momenta",
+            dataset,
+            f"{_share(found.rows - found.finite, found.rows)} of the rows have a momentum that is "
+            f"no number; they are dropped, and the efficiency is lower by as much",
+        )
     if found.energies > FEW_ROWS * found.finite:
         yield Finding(
             "energies",
@@ -275,7 +281,9 @@ def joined(datasets: Sequence[str]) -> str:
 
 def load_findings(run: RunFolder) -> list[Finding]:
     """What `select` found and the configuration accepted, or was only told."""
-    return [Finding(**found) for found in json.loads(run.findings.read_text())]
+    from analysis.run.folder import read_json
+
+    return [Finding(**found) for found in read_json(run.findings)]
 
 
 def _share(part: int, whole: int) -> str:

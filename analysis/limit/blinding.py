@@ -8,12 +8,11 @@ seen: every later output says so.
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from analysis.run.folder import RunFolder, content_digest, digest, write_json
+from analysis.run.folder import RunFolder, content_digest, digest, read_json, write_json
 
 if TYPE_CHECKING:
     from analysis.config.configuration import Configuration
@@ -41,7 +40,7 @@ def note_unblinding(run: RunFolder, config: Configuration, *, network: int) -> N
 def unblindings(run: RunFolder) -> list[dict[str, Any]]:
     """Date, model and configuration of every time, oldest first."""
     try:
-        found: list[dict[str, Any]] = json.loads(run.unblinding.read_text())
+        found: list[dict[str, Any]] = read_json(run.unblinding)
     except FileNotFoundError:
         return []
     return found

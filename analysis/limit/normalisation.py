@@ -10,14 +10,13 @@ Off by default: no file, no factor.
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.run.folder import RunFolder, write_json
+from analysis.run.folder import RunFolder, read_json, write_json
 from analysis.select.histograms import quantity_axes, quantity_values
 from analysis.select.index import load_selection
 from analysis.select.recorded import data_luminosity_inv_fb
@@ -102,7 +101,7 @@ def load_normalisation(run: RunFolder) -> dict[str, Any]:
     """As it was fitted; empty where no factors are."""
     found: dict[str, Any] = {}
     if run.normalisation.exists():
-        found = json.loads(run.normalisation.read_text())
+        found = read_json(run.normalisation)
     return found
 
 

@@ -13,7 +13,6 @@ too small for a limit where one unseen row of each process would matter,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 from analysis.evaluate.passing import row_weight
 from analysis.limit.normalisation import factors_of
-from analysis.run.folder import RunFolder, write_csv, write_json
+from analysis.run.folder import RunFolder, read_json, write_csv, write_json
 from limits.interpolation import smooth
 from limits.trials import elementary_intervals
 from models.results import Floats, Scan, from_json, to_json
@@ -279,5 +278,5 @@ def write_scan(run: RunFolder, scan: Scan) -> None:
 
 
 def load_scan(run: RunFolder) -> Scan:
-    found: Scan = from_json(json.loads(run.scan.read_text()))
+    found: Scan = from_json(read_json(run.scan))
     return found

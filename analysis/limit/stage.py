@@ -12,7 +12,6 @@ counted only if `limit.unblind` says so.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ from analysis.limit.normalisation import fit_normalisation, with_errors, with_fa
 from analysis.limit.scan import make_scan, scan_windows, write_scan
 from analysis.limit.workspace import write_workspaces
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, content_digest, write_csv, write_json
+from analysis.run.folder import RunFolder, content_digest, read_json, write_csv, write_json
 from analysis.run.stamps import Stamp, stamp_of
 from analysis.select.index import load_inputs, load_selection
 from analysis.select.recorded import data_events, data_luminosity_inv_fb
@@ -174,7 +173,7 @@ def limits_of(
 
 
 def load_limits(run: RunFolder) -> Limits:
-    found: Limits = from_json(json.loads(run.limits.read_text()))
+    found: Limits = from_json(read_json(run.limits))
     return found
 
 

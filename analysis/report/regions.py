@@ -6,14 +6,13 @@ its changed cuts and its own cutflow.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from analysis.figures.draw import load_list
 from analysis.limit.normalisation import factor_lines
 from analysis.report.page import bullets, figure, paragraph, table
 from analysis.report.tables import cutflow_table
-from analysis.run.folder import RunFolder
+from analysis.run.folder import RunFolder, read_json
 from selection.preselection import PRESELECTION
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def region_sections(run: RunFolder, config: Configuration) -> dict[str, tuple[st
     """Anchor -> (heading, HTML) of every region; without data only cutflows of control regions."""
     rows: list[dict[str, Any]] = []
     if run.agreement.exists():
-        rows = json.loads(run.agreement.read_text())
+        rows = read_json(run.agreement)
     found = {}
     if rows:
         told = factor_lines(run)

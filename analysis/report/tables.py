@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from analysis.evaluate.comparison_table import BACKGROUND_RULE
 from analysis.report.page import bullets, details, paragraph, table
-from analysis.run.folder import RunFolder
+from analysis.run.folder import RunFolder, read_json
 from analysis.select.cutflow_table import measured_inv_fb, shown_datasets, size_text
 from analysis.select.index import load_selection
 from analysis.select.selected import sample_sizes
@@ -42,7 +41,7 @@ def cutflow_table(
 ) -> str:
     """samples: those of the configuration, for their labels."""
     labels = {name: sample.label for name, sample in samples.items() if sample.label}
-    flows: dict[str, Any] = json.loads(run.cutflow.read_text())
+    flows: dict[str, Any] = read_json(run.cutflow)
     names = shown_datasets(flows)
     cuts = flows[names[0]]["cuts"]
     rows = [

@@ -325,6 +325,15 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(plain, indent=1, sort_keys=True, allow_nan=True) + "\n")
 
 
+def read_json(path: Path) -> Any:
+    """What `write_json` wrote."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        msg = f"{path} is damaged ({error}); delete it and run again, it is made anew"
+        raise RunError(msg) from None
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Rows of equal keys, at least one."""
     with replacing(path) as temporary, temporary.open("w", newline="") as stream:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from analysis.run.folder import RunFolder
+from analysis.run.folder import RunFolder, read_json
 from analysis.select.index import load_selection
 from analysis.select.selected import SampleSize, sample_sizes
 from analysis.terminal import console
@@ -35,7 +34,7 @@ def print_cutflow(run: RunFolder, config: Configuration, *, region: str = "") ->
     region: name of the control region whose folder `run` is.
     """
     measured = measured_inv_fb(config.samples)
-    flows = json.loads(run.cutflow.read_text())
+    flows = read_json(run.cutflow)
     names = shown_datasets(flows)
     of = f" of the region {region}" if region else ""
     title = f"Cutflow{of}: events at the target luminosity, signal: share of the generated"

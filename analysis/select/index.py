@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.run.folder import RunFolder, digest, write_json
+from analysis.run.folder import RunFolder, digest, read_json, write_json
 from analysis.select.skim import Part
 from selection.errors import UserError
 
@@ -39,7 +38,7 @@ def save_inputs(run: RunFolder, inputs: Inputs) -> None:
 
 def load_inputs(run: RunFolder) -> Inputs:
     """Data set -> file -> fingerprint of its content, as it was selected."""
-    found: Inputs = json.loads(run.inputs.read_text())
+    found: Inputs = read_json(run.inputs)
     return found
 
 
@@ -59,7 +58,7 @@ def save_selection(run: RunFolder, selection: Selection) -> None:
 def load_selection(run: RunFolder) -> Selection:
     """The skim of a run, as `select` left it."""
     try:
-        index = json.loads((run.skim_index).read_text())
+        index = read_json(run.skim_index)
     except (OSError, ValueError):
         msg = f"{run.path} has no selected events; run `punzi select -r {run.name}` first"
         raise NoSelectionError(msg) from None

@@ -7,7 +7,6 @@ their instability at small sizes is what the study shows.
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.run.code import code_digest
-from analysis.run.folder import RunFolder, write_json
+from analysis.run.folder import RunFolder, read_json, write_json
 from analysis.run.stamps import stamp_of
 from analysis.terminal.console import Advance, progress
 from analysis.train.stage import SimulatedEvents, split_sets
@@ -123,6 +122,6 @@ def final_losses(run: RunFolder) -> dict[str, float]:
     """Label -> loss after the last epoch."""
     found = {}
     for file in sorted((run.batch_study).glob("*.json")):
-        for record in json.loads(file.read_text()):
+        for record in read_json(file):
             found[record["label"]] = record["training"][-1]
     return found

@@ -11,7 +11,6 @@ over folds would mix good and bad.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,7 +24,9 @@ def trainings(network: int, section: TrainingSection) -> range:
 
 
 def load_history(run: RunFolder, training: int, fold: int = 0) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(run.history(training, fold).read_text())
+    from analysis.run.folder import read_json
+
+    content: dict[str, Any] = read_json(run.history(training, fold))
     return content
 
 

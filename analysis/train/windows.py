@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.run.folder import write_json
+from analysis.run.folder import read_json, write_json
 from selection.masses import same_mass
 from selection.resolution import WidthCurve, WidthFit, fit_width, smooth_widths
 from selection.table import EventTable, candidates_per_event
@@ -75,14 +74,14 @@ def save_windows(
 
 
 def load_windows(path: Path) -> MassWindows:
-    stored = json.loads(path.read_text())
+    stored = read_json(path)
     mass, sigma = np.array(stored["mass_gev"]), np.array(stored["sigma"])
     return MassWindows(mass, sigma, stored["n_sigma"], stored["squared"])
 
 
 def load_fits(path: Path) -> tuple[tuple[WidthFit, ...], WidthCurve]:
     """The fits behind the windows, for figures."""
-    stored = json.loads(path.read_text())
+    stored = read_json(path)
     fits = tuple(
         WidthFit(
             **{

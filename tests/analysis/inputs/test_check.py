@@ -63,6 +63,14 @@ DAMAGE = [
 ]  # fmt: skip
 
 
+def test_a_weight_that_is_no_number_is_named(own_inputs, columns, save):
+    found = columns(1000)
+    found["weight"][::5] = np.nan
+    save(own_inputs / "background_0.root", found)
+    problems = problems_of(own_inputs)
+    assert "the weight of 200 of the first 1000 rows is not a number" in " ".join(problems)
+
+
 @pytest.mark.parametrize(("damage", "message"), DAMAGE)
 def test_each_damage_is_named(own_inputs, columns, save, damage, message):
     assert problems_of(own_inputs) == []

@@ -1,5 +1,6 @@
 """One way to read: the same events from a TTree, an RNTuple and a parquet file."""
 
+import re
 import subprocess
 import sys
 
@@ -9,9 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 import uproot
 
+from analysis.apply.model import ApplyError
+from analysis.apply.rows import FileRows, columns_of
 from analysis.config.configuration import parse
 from analysis.inputs.check import CheckError
+from analysis.inputs.columns import Wanted
 from analysis.inputs.datasets import datasets
+from analysis.inputs.file_report import inspect_file
 from analysis.inputs.tables import open_file, open_table
 from analysis.run.executors import Execution
 from analysis.run.folder import open_run
@@ -133,6 +138,29 @@ def test_a_parquet_file_that_is_cut_short_is_refused_in_words(tmp_path, columns)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(CheckError, match="is no whole parquet file"):
         selected(tmp_path, "a.parquet")
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_a_parquet_file_of_which_rows_are_missing_is_refused_in_words(tmp_path, columns, share):
+    """Its end is there, as where a copy was put together again."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns(1000)), path, row_group_size=300)
+    whole = path.read_bytes()
+    end = 8 + int.from_bytes(whole[-8:-4], "little")
+    path.write_bytes(whole[: int(share * (len(whole) - end))] + whole[-end:])
+    (problem,) = inspect_file(str(path), Wanted(None, {}, {})).problems
+    assert re.search(r"is truncated: columns end at byte \d+, the file has \d+ bytes", problem)
+
+
+def test_rows_that_cannot_be_read_are_named_by_apply(tmp_path, columns):
+    path = tmp_path / "a.parquet"
+    found = columns(1000)
+    pq.write_table(pa.table(found), path, compression="zstd")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
+    rows = FileRows(str(path), "", "", {name: name for name in found}, 0, 1000)
+    with pytest.raises(ApplyError, match=r"a.parquet, rows 0 to 1000: .* make the file again"):
+        columns_of(rows)
 
 
 def twice(path, columns, name, other):

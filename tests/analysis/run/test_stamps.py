@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from analysis.run.folder import RunFolder, WorkIsDue
+from analysis.run.folder import RunError, RunFolder, WorkIsDue, read_json
 from analysis.run.stamps import NEVER, differences, stamp_of
 
 
@@ -85,3 +85,11 @@ def test_a_run_that_is_only_looked_at_stops_at_all_work_that_is_due_at_once(fini
     with pytest.raises(WorkIsDue) as stopped:
         looked_at.due(stamps)
     assert stopped.value.reasons == dict.fromkeys(("train-00.0", "train-00.1"), (NEVER,))
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"a": 1', "\x00"])
+def test_a_damaged_result_is_named(tmp_path, content):
+    path = tmp_path / "windows.json"
+    path.write_text(content)
+    with pytest.raises(RunError, match=r"windows\.json is damaged .*delete it and run again"):
+        read_json(path)
