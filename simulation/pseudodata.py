@@ -100,8 +100,7 @@ def recorded_events(recipe: PseudoData, grids: Mapping[Setup, Grid] | None = Non
         if above > LACKING:
             msg = (
                 f"pseudo-data of {process}: rows that stand for more than one event lack "
-                f"{above:.1e} of its rate (allowed {LACKING:g}); change the seed, or raise "
-                "simulation.pseudodata.POINTS_PER_INV_FB"
+                f"{above:.1e} of its rate (allowed {LACKING:g}); take another seed"
             )
             raise SimulationError(msg)
         heaviest, lacking = max(heaviest, float(expected.max(initial=0))), max(lacking, above)
