@@ -108,7 +108,9 @@ def before_and_after(
     Arguments as for `spectrum`, pairs are (before, after).
     """
     figure, panel = panels(2, height_in=3.9, axes=axes)
-    for i, (stack, text) in enumerate(((before, "before the cut"), (after, "after the cut"))):
+    blind = ": data blind" if data[0] is not None and data[1] is None else ""
+    texts = "before the cut", f"after the cut{blind}"
+    for i, (stack, text) in enumerate(zip((before, after), texts, strict=True)):
         ax: Axes = panel[i, 0]
         total = _stack(ax, stack, legend)
         _overlay(ax, signals[i], label.words)

@@ -43,17 +43,14 @@ def reaches(m: RunResults) -> Iterator[Drawing]:
     curves = [shown[name] for name in CURVES if name in shown]
     rows = [row for curve in curves for row in to_rows(curve)]
     n = shown[PUNZI_SINGLE].n_networks
-    who = (
-        f"Mean and standard error of {n} networks"
-        if n > 1
-        else "One network; bars: size of the simulation"
-    )
+    who = f"Mean and standard error of {n} networks" if n > 1 else "One network"
+    bars = "" if n > 1 else "Bars: size of the simulation. "
     on_what = (
         f"{who}. Each event is judged by a network not trained on it; cuts per mass were chosen on "
         "training events. "
         "Circles: masses used in training; triangles: masses the networks never saw."
     )
-    below = "Lower panel: ratio to the BCE net with its best cut per mass."
+    below = f"{bars}Lower panel: ratio to the BCE net with its best cut per mass."
     yield Drawing(
         "sigma_min",
         "Smallest cross section within reach",

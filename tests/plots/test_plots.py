@@ -201,6 +201,21 @@ def test_before_and_after_share_the_axis():
     assert upper.get_xlim() == lower.get_xlim() == (0, 10)
 
 
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ((True, False), "after the cut: data blind"),
+        ((True, True), "after the cut"),
+        ((False, False), "after the cut"),
+    ],
+)
+def test_a_spectrum_without_its_data_says_that_they_are_blind(shown, text):
+    parts, data = {"taupair": histogram(1)}, histogram(2)
+    pair = tuple(data if one else None for one in shown)
+    lower = before_and_after(parts, parts, data=pair, label=LABEL).axes[1]
+    assert text in [found.get_text() for found in lower.texts]
+
+
 def test_bin_widths_are_in_the_axis_label():
     assert per_bin(AXIS) == "Events / (0.5 GeV/$c^2$)"
     uneven = hist.axis.Variable([0, 1, 3], label="m [GeV]")
