@@ -61,7 +61,8 @@ def apply_model(request: Request, execution: Execution) -> list[AppliedFile]:
     config = _configuration(request.config)
     cut = load_cut(request.models, config=config, cut=request.cut)
     try:
-        jobs = planned_jobs(request, cut, config, execution)
+        with compiling_said():  # pages of parquet are compiled code too
+            jobs = planned_jobs(request, cut, config, execution)
         stamp = digest([job.stamp for job in jobs], [job.input for job in jobs])
         done = {} if request.overwrite else finished_jobs(request.output, jobs, stamp)
         todo = [job for job in jobs if job.input not in done]

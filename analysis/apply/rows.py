@@ -84,6 +84,7 @@ def planned_rows(whole: FileRows, *, chunk_size: int) -> list[FileRows]:
     if whole.stop - whole.start > chunk_size:
         table = open_table(whole.file, whole.tree, whole.identity)
         baskets = table.borders(list(whole.branches.values()))
+        baskets = baskets[baskets <= whole.stop]
         while whole.stop - borders[-1] > chunk_size:
             borders.append(_border(baskets, borders[-1], chunk_size))
     borders.append(whole.stop)

@@ -64,8 +64,8 @@ def read_pages(pages, listed, room, out):  # type: ignore[no-untyped-def]
     """Numbers of pages to their places in out; False if one is missing or cannot be.
 
     pages: where its bytes are, how many, its first place (before 0 if it begins before out), its
-    numbers, are they plain, does it begin with marks. listed, room (for the numbers of a page) and
-    out are whole numbers of one size.
+    numbers, are they plain, does it begin with marks. listed, room (for a page that begins before
+    out) and out are whole numbers of one size.
     """
     for k in range(len(pages)):
         address, size, first, n = pages[k, 0], pages[k, 1], pages[k, 2], pages[k, 3]
@@ -75,14 +75,14 @@ def read_pages(pages, listed, room, out):  # type: ignore[no-untyped-def]
         if at < 0 or a > b:
             return False
         if pages[k, 4]:
-            if at + n * out.itemsize > size:
+            if at + n * out.itemsize != size:
                 return False
             _copy_bytes(address + at + (a - first) * out.itemsize, out[a:b])
         else:
-            to = out[a:b] if b - a == n else room[:n]
+            to = out[a:b] if a == first else room[: b - first]
             if at >= size or not listed_runs(body[at + 1 :], body[at], listed, to):
                 return False
-            if b - a < n:
+            if a > first:
                 for i in range(a, b):
                     out[i] = to[i - first]
     return True
@@ -101,7 +101,7 @@ def _after_marks(body, n):  # type: ignore[no-untyped-def]
         return np.int64(-1)
     while n > 0:
         run, at = _varint(body[:end], at)
-        if run < 0:
+        if run < 2:
             return np.int64(-1)
         if run & 1:
             for i in range(min(run >> 1, (n + 7) >> 3)):
@@ -110,7 +110,7 @@ def _after_marks(body, n):  # type: ignore[no-untyped-def]
                     return np.int64(-1)
             n, at = n - 8 * (run >> 1), at + (run >> 1)
         else:
-            if run == 0 or at >= end or body[at] != 1:
+            if at >= end or body[at] != 1:
                 return np.int64(-1)
             n, at = n - (run >> 1), at + 1
     return end

@@ -18,16 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from zstandard import BufferWithSegments, ZstdDecompressor
 
-from analysis.inputs.root_bytes import LocalFile, NotPlainError
+from analysis.inputs.root_bytes import LocalFile, NotPlainError, zstd_frame
 from analysis.inputs.thrift import fields, varint
 
 PLAIN, OLD_PLACES, RUNS, PLACES = 0, 2, 3, 8  # encodings of numbers and marks
 DATA, LIST, DATA_2 = 0, 2, 3  # types of pages
 DESCRIBED = 512  # bytes; a description is shorter, one that is not is left to pyarrow
-OTHER_SIZE = "a compressed page has another size than it says"
-LEVELS = 1 << 16  # bytes that a page may have beside its numbers, and two for each row
+LEVELS = 64  # bytes that a page may have beside its numbers, and two for each row
 
 Array = npt.NDArray[Any]
 
@@ -97,7 +95,7 @@ def find_page(file: LocalFile, chunk: Chunk) -> None:
 def _possible(chunk: Chunk, page: Page) -> bool:
     """Can it be there and hold what it says?"""
     most = LEVELS + page.n * (2 + chunk.column.stored.itemsize)
-    rows = page.n >= 0 and page.first + page.n <= chunk.n_rows
+    rows = 0 <= page.n < 1 << 31 and page.first + page.n <= chunk.n_rows
     place = page.n_packed >= 0 and page.at + page.n_packed <= chunk.end
     return rows and place and 0 <= page.n_whole <= most
 
@@ -117,7 +115,8 @@ def _page(data: bytes, begin: int, first: int) -> Page:
         n, missing, encoding, marks, repeated = (described[8][i] for i in (1, 2, 4, 5, 6))
         packed = described[8].get(7, True)
         # before Arrow 2 compressed pages said that they are not (ARROW-10353)
-        plain = missing == repeated == 0 and marks >= 0 and (packed or n_packed == n_whole)
+        plain = missing == repeated == 0 and (packed or n_packed == n_whole)
+        plain = plain and (marks == 0 or all_there(data[size : size + marks], n))
     else:
         plain = False
     if not plain or encoding not in (PLAIN, OLD_PLACES, PLACES):
@@ -127,32 +126,26 @@ def _page(data: bytes, begin: int, first: int) -> Page:
     return Page(kind, encoding, first, n, at, n_packed, n_whole, kind == DATA, packed)
 
 
+def all_there(marks: bytes, n: int) -> bool:
+    """Are they one run of n times 1? Others are left to pyarrow."""
+    run, at = varint(marks, 0)
+    return run == 2 * n and marks[at:] == b"\x01"
+
+
 def page_bytes(file: LocalFile, chunk: Chunk, pages: Sequence[Page]) -> list[Array]:
     """The bytes of pages that follow each other, decompressed."""
     begin = pages[0].at
-    data = file.bytes_at(begin, pages[-1].at + pages[-1].n_packed - begin)
-    if chunk.codec == "zstd" and len(pages) > 1 and all(page.packed for page in pages):
-        return _many_zstd(data, pages)
-    views = (memoryview(data)[p.at - begin :][: p.n_packed] for p in pages)
-    return [_whole(chunk, page, view) for page, view in zip(pages, views, strict=True)]
-
-
-def _many_zstd(data: bytes, pages: Sequence[Page]) -> list[Array]:
-    """At once: what zstd makes anew for every call takes a third of the time of a small page."""
-    places = np.array([(p.at - pages[0].at, p.n_packed) for p in pages], np.uint64)
-    sizes = np.array([p.n_whole for p in pages], np.uint64)
-    frames = BufferWithSegments(data, places.tobytes())
-    made: Any = ZstdDecompressor().multi_decompress_to_buffer(frames, sizes.tobytes(), threads=0)
-    found = [np.frombuffer(made[i], np.uint8) for i in range(len(pages))]
-    if any(len(one) != page.n_whole for one, page in zip(found, pages, strict=True)):
-        raise ValueError(OTHER_SIZE)
-    return found
+    data = memoryview(file.bytes_at(begin, pages[-1].at + pages[-1].n_packed - begin))
+    return [_whole(chunk, page, data[page.at - begin :][: page.n_packed]) for page in pages]
 
 
 def _whole(chunk: Chunk, page: Page, data: memoryview) -> Array:
     """The bytes of a page, decompressed."""
     if chunk.codec is None or not page.packed:
         return np.frombuffer(data, np.uint8)
-    if chunk.codec == "snappy" and varint(data, 0)[0] != page.n_whole:  # zstd is asked by Arrow
-        raise ValueError(OTHER_SIZE)
+    if chunk.codec == "zstd":
+        return zstd_frame(data, page.n_whole)
+    if varint(data, 0)[0] != page.n_whole:
+        msg = "a compressed page has another size than it says"
+        raise ValueError(msg)
     return np.frombuffer(pa.decompress(data, page.n_whole, codec=chunk.codec), np.uint8)

@@ -39,6 +39,9 @@ class ParquetTable:
         self.names: Sequence[str] = list(self.schema.names)
         sizes = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
         self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        if min(sizes, default=0) < 0 or self.starts[-1] != self.n_entries:
+            msg = f"is damaged: {self.n_entries} rows in groups of {sum(sizes)}"
+            raise ValueError(msg)
         self.plain = PlainParquet(LocalFile(path), self.metadata, self.schema, self.starts)
 
     def problem(self, name: str) -> str | None:
@@ -63,10 +66,11 @@ class ParquetTable:
         # no threads of its own: columns and pieces are read beside each other by ours
         column = self._reader().read_row_groups(groups, columns=[name], use_threads=False)[name]
         begin = start - int(self.starts[groups[0]])
-        values: Array = column.slice(begin, stop - start).to_numpy()
-        if len(values) != stop - start:  # pyarrow passes over pages of an unknown type
-            msg = f"column {name!r} ends at row {start + len(values)}, the file says {stop} or more"
+        n_whole = int(self.starts[groups[-1] + 1] - self.starts[groups[0]])
+        if len(column) != n_whole:  # pyarrow passes over pages of an unknown type
+            msg = f"column {name!r} has {len(column)} rows, the file says {n_whole}"
             raise ValueError(msg)
+        values: Array = column.slice(begin, stop - start).to_numpy()
         return values
 
     def borders(self, names: Sequence[str]) -> Array:  # noqa: ARG002

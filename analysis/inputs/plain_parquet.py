@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 from collections import Counter
 from typing import Any
 
@@ -33,6 +34,7 @@ from analysis.terminal.compiling import load_numba
 
 STORED = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8"}
 CODECS = {0: None, 1: "snappy", 6: "zstd"}
+LOADING = threading.Lock()  # of numba, which two threads cannot load at once
 TAIL = 8  # bytes after the description of the file
 MANY = 8  # pages of a group from which on pyarrow is as fast
 NOT_HERE = (
@@ -137,21 +139,23 @@ def _read_pages(
     file: LocalFile, chunk: Chunk, pages: list[Page], start: int, values: Array
 ) -> None:
     """Numbers of pages to their places among the values of the rows from `start` on."""
-    load_numba()  # here first: a look at files of ROOT does without it
-    from analysis.inputs.packed_runs import read_pages
+    with LOADING:  # here first: a look at files of ROOT does without it
+        load_numba()
+        from analysis.inputs.packed_runs import read_pages
 
     if chunk.listed is None and any(page.encoding != PLAIN for page in pages):
         msg = "places without a list"
         raise ValueError(msg)
     word = f"u{values.itemsize}"  # whatever the numbers mean
-    listed = np.empty(0, word) if chunk.listed is None else chunk.listed.view(word)
+    listed = np.frombuffer(b"" if chunk.listed is None else chunk.listed, word)
     bodies = page_bytes(file, chunk, pages)
     table = np.array([
         (b.ctypes.data, len(b), p.first - start, p.n, p.encoding == PLAIN,
          chunk.column.marked and p.marks_inside)
         for b, p in zip(bodies, pages, strict=True)
     ])  # fmt: skip
-    room = np.empty(max(page.n for page in pages), word)
+    first = pages[0]  # the only one that may begin before
+    room = np.empty(min(first.n, start + len(values) - first.first), word)
     if not read_pages(table, listed, room, values.view(word)):
         msg = "missing numbers, or damage"
         raise NotPlainError(msg)

@@ -138,22 +138,32 @@ def unpacked(packed: Packed, promised: int, wanted: int | None = None) -> Bytes:
     return out
 
 
-def _one_zstd(block: Packed, size: int, wanted: int) -> Bytes:
-    """By the library itself: cramjam takes a block in pieces, from buffer to buffer.
+def zstd_frame(packed: Packed, size: int) -> Bytes:
+    """What one frame holds, which must be so much.
 
-    Arrow keeps the memory of large blocks, zstandard what the library makes anew for every call,
-    a third of the time of a small one.
+    Arrow keeps the memory of large ones, zstandard what the library makes anew for every call, a
+    third of the time of a small one.
     """
-    if size < SMALL and frame_content_size(block) in (size, UNKNOWN):
-        if not hasattr(_own, "zstd"):
-            _own.zstd = ZstdDecompressor()
-        found = np.frombuffer(_own.zstd.decompress(block, max_output_size=size), np.uint8)
-        wanted = size
-    elif wanted > size // FEW:
-        return np.frombuffer(pa.decompress(block, size, codec="zstd"), np.uint8)
-    else:
-        with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-            found = np.frombuffer(stream.read(wanted), np.uint8)
+    if size >= SMALL:
+        return np.frombuffer(pa.decompress(packed, size, codec="zstd"), np.uint8)
+    if frame_content_size(packed) not in (size, UNKNOWN):
+        msg = f"a compressed block says that it has another size than {size} bytes"
+        raise OSError(msg)
+    if not hasattr(_own, "zstd"):
+        _own.zstd = ZstdDecompressor()
+    found = _own.zstd.decompress(packed, max_output_size=size, allow_extra_data=False)
+    if len(found) != size:
+        msg = f"a compressed block gives {len(found)} bytes, {size} are promised"
+        raise OSError(msg)
+    return np.frombuffer(found, np.uint8)
+
+
+def _one_zstd(block: Packed, size: int, wanted: int) -> Bytes:
+    """By the library itself: cramjam takes a block in pieces, from buffer to buffer."""
+    if size < SMALL or wanted > size // FEW:
+        return zstd_frame(block, size)
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        found = np.frombuffer(stream.read(wanted), np.uint8)
     if len(found) < wanted:
         msg = f"a compressed block gives {len(found)} bytes, {size} are promised"
         raise OSError(msg)

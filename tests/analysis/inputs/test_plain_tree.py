@@ -133,6 +133,25 @@ def test_a_damaged_block_is_refused_however_much_of_it_is_wanted(tmp_path, n, wa
         unpacked(short, size, wanted)
 
 
+def test_a_small_block_holds_one_frame_and_nothing_else(tmp_path):
+    x = np.frombuffer(np.random.default_rng(1).bytes(800), np.int64)
+    path = write(tmp_path / "a.root", {"x": x}, compression=PACKED["ZS"], baskets=1)
+    data, size = packed_basket(path)
+    other = bytearray(data)
+    if data[:2] != b"ZS":  # stored as it is: pack it here
+        body = bytes(cramjam.zstd.compress(x.astype(">i8").tobytes()))
+        other = bytearray(b"ZS\x01" + len(body).to_bytes(3, "little") + size.to_bytes(3, "little"))
+        other += body
+    for extra in (b"junk", bytes(cramjam.zstd.compress(b"more"))):
+        longer = (len(other) - BLOCK + len(extra)).to_bytes(3, "little")
+        with pytest.raises((ValueError, cramjam.DecompressionError)):
+            unpacked(bytes(other[:3] + longer + other[6:]) + extra, size)
+    header = 5 + 1 + (other[BLOCK + 4] >> 6 > 0)  # magic, descriptor, size of the content
+    other[BLOCK + header] ^= 2  # a raw block becomes one of equal bytes
+    with pytest.raises((ValueError, cramjam.DecompressionError)):
+        unpacked(bytes(other), size)
+
+
 def test_a_small_block_that_would_grow_is_refused_before_it_does(tmp_path):
     path = write(tmp_path / "a.root", {"x": np.arange(1000.0)}, compression=PACKED["ZS"], baskets=1)
     data, size = packed_basket(path)
