@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.inputs.packed_runs import _after_marks, listed_runs
+from analysis.inputs.packed_runs import _after_marks, listed_runs, read_pages
 from analysis.inputs.parquet_table import ParquetTable
 from analysis.inputs.root_bytes import LocalFile
 
