@@ -206,6 +206,12 @@ CASES = {
         rewrite("background_1.root", set_column("weight", np.nan, slice(5, 7))),
         SELECT,
         1,
+        "background_1.root the weight of 2 of the first 4000 rows is not a number",
+    ),
+    "weight NaN, late": (
+        rewrite("background_1.root", set_column("weight", np.nan, slice(5000, 5002))),
+        SELECT,
+        1,
         "background_1.root rows 0-12345",
     ),
     "other n_generated": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ def save_selection(run: RunFolder, selection: Selection) -> None:
 def load_selection(run: RunFolder) -> Selection:
     """The skim of a run, as `select` left it."""
     try:
-        index = read_json(run.skim_index)
+        index = json.loads(run.skim_index.read_text())
     except (OSError, ValueError):
         msg = f"{run.path} has no selected events; run `punzi select -r {run.name}` first"
         raise NoSelectionError(msg) from None

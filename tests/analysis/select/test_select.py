@@ -197,8 +197,8 @@ def test_duplicate_events_are_an_error_unless_allowed(own_inputs, tmp_path, colu
 
 
 def test_a_weight_that_is_not_a_number_stops_the_run(own_inputs, tmp_path, columns, save):
-    cols = columns(100)
-    cols["weight"][7] = np.nan
+    cols = columns(4500)
+    cols["weight"][4200] = np.nan  # after the rows that `check` looks at
     save(own_inputs / "background_1.root", cols)
     with pytest.raises(SelectionError, match="1 of 7 chunks were lost") as caught:
         run_select(own_inputs, tmp_path / "run", executor="iterative")
