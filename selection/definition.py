@@ -90,7 +90,7 @@ class _Reader:
         top = self._mapping((), plain)
         self._known((), top, _SECTIONS)
         for needed in ("particles", "axis", "features"):
-            if needed not in top:
+            if needed not in top or top[needed] == {}:
                 self.problems.append(((needed,), "is missing"))
         axis = self._axis(top.get("axis", {}))
         features = self._mapping(("features",), top.get("features", {}))

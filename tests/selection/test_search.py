@@ -75,6 +75,8 @@ def test_definitions_may_stand_in_any_order():
 
 WRONG = {
     "not a mapping": (["x"], "expected a mapping"),
+    "an empty axis": ({**PLAIN, "axis": {}}, "axis: is missing"),
+    "no particles in it": ({**PLAIN, "particles": {}}, "particles: is missing"),
     "no axis": (changed(axis=None), "axis: is missing"),
     "no features": (changed(features=None), "features: is missing"),
     "no particles": (changed(particles=None), "particles: is missing"),
