@@ -11,6 +11,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numba as nb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from analysis.terminal.compiling import MESSAGE, compile_in_turn, compiling_said, said_for_workers
 
@@ -97,6 +99,27 @@ def test_a_command_that_needs_no_linear_algebra_can_still_compile_some():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "2.0"]
+
+
+def test_a_command_that_reads_parquet_loads_nothing_that_others_register_with_numba(tmp_path):
+    """It is the first compiled code of `check`: vector, and sympy with it, are 0.7 s."""
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), tmp_path / "a.parquet")
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from analysis.inputs.parquet_table import ParquetTable\n"
+        "from analysis.terminal.compiling import alone_in_process\n"
+        "alone_in_process()\n"
+        "print(ParquetTable(Path(sys.argv[1])).plain.read('x', 0, 2).sum())\n"
+        "print('numba' in sys.modules, 'sympy' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "a.parquet"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["3.0", "True", "False"]
 
 
 def test_options_of_one_kernel_are_not_those_of_another_compiled_after_it():
